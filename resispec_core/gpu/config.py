@@ -25,11 +25,14 @@ ITEM_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 REDISTRIBUTIONS = ("proportional", "waterfill", "uniform")
 BUDGETS = ("local", "eq13")
 RULES = ("specinfer", "single_draft", "deterministic", "resispec", "shaped")
-MAX_CLUSTER = 16
+MAX_CLUSTER = 8
+"""The largest portable cluster."""
 HEADER_BYTES = 1856
 """Shared memory of a block before its row slices (``Shared`` in block.cuh)."""
 SLICE_BYTES = 72 * 1024
 """Both slices of a block: three blocks then share a Hopper multiprocessor's 228 kB."""
+LARGEST_SLICE_BYTES = 200 * 1024
+"""Where the largest cluster still cannot keep to ``SLICE_BYTES``: one block a multiprocessor."""
 THREADS = 256
 
 HAS_TARGET_NORM, HAS_DRAFT_NORM, LIST_ALL = 1, 2, 4
@@ -45,13 +48,14 @@ class KernelConfig:
     dtype: str = "float32"
     logits: bool = False
     resident: bool = True
-    cluster: bool = False
+    cluster: int = 0
+    """Blocks that share a node (2, 4 or 8, compiled in), or 0 for one block."""
 
     @property
     def name(self) -> str:
         parts = [self.rule, self.redistribution, "" if self.budget == "local" else self.budget, self.dtype]
         parts += ["logits" if self.logits else "", "resident" if self.resident else "streamed"]
-        return "-".join(part for part in [*parts, "cluster" if self.cluster else ""] if part)
+        return "-".join(part for part in [*parts, f"cluster{self.cluster}" if self.cluster else ""] if part)
 
     def defines(self) -> dict[str, int]:
         """The preprocessor choices of common.cuh."""
@@ -61,13 +65,13 @@ class KernelConfig:
             "RS_DTYPE": DTYPE_CODES[self.dtype],
             "RS_LOGITS": int(self.logits),
             "RS_RESIDENT": int(self.resident),
-            "RS_CLUSTER": int(self.cluster),
+            "RS_CLUSTER": self.cluster,
         }
 
 
 def kernel_config(
     rule: str, candidates: int, redistribution: str, budget: str, dtype: str, *, logits: bool, resident: bool,
-    cluster: bool,
+    cluster: int = 0,
 ) -> KernelConfig:  # fmt: skip
     """The configuration that runs ``rule``: one candidate of ``shaped`` is ``specinfer``'s kernel."""
     published = rule == "resispec"
@@ -79,8 +83,11 @@ def kernel_config(
 
 
 def configurations(architecture: int) -> Iterator[KernelConfig]:
-    """Every configuration used on sm_80 (streamed, resident) or sm_90 (also clusters)."""
-    layouts = [(False, False), (True, False)] + ([(True, True)] if architecture >= 90 else [])
+    """Every configuration used on sm_80 (streamed, resident) or sm_90 (also clusters).
+
+    The cluster size changes one launch attribute and no instruction; 4 stands for 2 and 8.
+    """
+    layouts = [(False, 0), (True, 0)] + ([(True, 4)] if architecture >= 90 else [])
     rules = [(*key, "local") for key in RULE_CODES]
     rules += [("resispec", redistribution, "eq13") for redistribution in REDISTRIBUTIONS]
     for (rule, redistribution, budget), dtype, logits, (resident, cluster) in product(
@@ -107,16 +114,22 @@ class Layout:
 
 
 def layout(vocabulary: int, dtype: str, *, rows: int, architecture: int) -> Layout:
-    """Resident in the smallest cluster (a power of two up to 16) whose slices fit, else streamed by one block."""
+    """Resident in the smallest cluster (a power of two up to 8) whose slices fit, else streamed by one block."""
     item = ITEM_BYTES[dtype]
+    most = MAX_CLUSTER if has_clusters(architecture) else 1
     cluster = 1
-    most = MAX_CLUSTER if architecture >= 90 else 1
     while cluster <= most:
         part = -(-(-(-vocabulary // cluster)) // 8) * 8
-        if part * item * rows <= SLICE_BYTES:
+        limit = LARGEST_SLICE_BYTES if cluster == MAX_CLUSTER else SLICE_BYTES
+        if part * item * rows <= limit:
             return Layout(cluster, part, resident=True)
         cluster *= 2
     return Layout(1, vocabulary, resident=False)
+
+
+def has_clusters(architecture: int) -> bool:
+    """Data-centre parts from sm_90 on: clusters of 8 and 227 kB of shared memory a block."""
+    return architecture // 10 in (9, 10)
 
 
 def check_rule(rule: str, redistribution: str, budget: str) -> None:

@@ -73,10 +73,10 @@ std::vector<BlockState> blocks;
 std::vector<int> warp_arrived;
 std::vector<int> ready, held;
 std::vector<char*> stacks;
-std::vector<void*> retired;
+std::vector<void*> retired, retired_memory;  // kept to the end of a launch: reuse would hide a late access
 void *scheduler_sp, *scheduler_sanitizer;
 int current, block_threads, cluster_arrived, cluster_line, held_warp, shared_size;
-char cluster_edge;
+char cluster_edge, launch_edge;
 unsigned long long random_state;
 bool shuffle_order;
 std::string error;
@@ -112,6 +112,7 @@ void wait(State state, int line) {
 }
 void entry() {
     body(body_argument);
+    if (__tsan_release) __tsan_release(&launch_edge);
     Fiber& f = fibers[current];
     f.state = GONE;
     BlockState& b = blocks[f.block];
@@ -194,7 +195,7 @@ void run_cluster(int first_block, int cluster, int grid, int threads, int shared
         if (fibers[current].state == GONE) gone++;
     }
     for (auto& f : fibers) if (f.sanitizer) retired.push_back(f.sanitizer);
-    for (auto& b : blocks) free(b.shared);
+    for (auto& b : blocks) retired_memory.push_back(b.shared);
 }
 }  // namespace
 
@@ -284,8 +285,11 @@ const char* rs_launch(void (*kernel)(void*), void* argument, int grid, int threa
     random_state = seed * 0x9E3779B97F4A7C15ull + 1;
     scheduler_sanitizer = __tsan_get_current_fiber ? __tsan_get_current_fiber() : nullptr;
     for (int b = 0; b < grid && error.empty(); b += cluster) run_cluster(b, cluster, grid, threads, shared_bytes);
+    if (__tsan_acquire) __tsan_acquire(&launch_edge);  // what one launch wrote, the next may read
     for (void* s : retired) __tsan_destroy_fiber(s);
     retired.clear();
+    for (void* m : retired_memory) free(m);
+    retired_memory.clear();
     rs_here = nullptr;
     return error.empty() ? nullptr : error.c_str();
 }

@@ -5,7 +5,7 @@
 // integers (fixed point 2^-55). numerics.py is the same arithmetic for arrays and says why; keep them in step.
 //
 // Compile-time choices: RS_RULE, RS_EQ13, RS_DTYPE (32 float, 16 float16, 160 bfloat16), RS_LOGITS, RS_RESIDENT
-// (row slices staged in shared memory), RS_CLUSTER (several blocks share a node).
+// (row slices staged in shared memory), RS_CLUSTER (0, or how many blocks share a node).
 #pragma once
 
 typedef unsigned long long u64;
@@ -14,7 +14,6 @@ typedef long long i64;
 #define RS_MAX_CANDIDATES 8
 #define RS_WARP 32
 #define RS_MAX_WARPS 32
-#define RS_MAX_CLUSTER 16
 #define RS_ALL 0xffffffffu
 
 #define RS_SPECINFER 0
@@ -197,5 +196,9 @@ struct Call {
     }
 
 #ifndef RS_LAUNCH_BOUNDS
+#if RS_CLUSTER
+#define RS_LAUNCH_BOUNDS __cluster_dims__(RS_CLUSTER, 1, 1) __launch_bounds__(256, 2)
+#else
 #define RS_LAUNCH_BOUNDS __launch_bounds__(256, 2)
+#endif
 #endif

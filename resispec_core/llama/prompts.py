@@ -85,7 +85,12 @@ Tomas jumped so hard that he knocked over a basket of rolls. "We were only looki
 last. "It's for our daughter. She will be nine tomorrow."
 """
 
-BUILT_IN = (Prompt("prose", _PROSE), Prompt("code", _CODE), Prompt("list", _LIST), Prompt("dialogue", _DIALOGUE))
+BUILT_IN = (
+    Prompt("prose", _PROSE),
+    Prompt("code", _CODE),
+    Prompt("list", _LIST),
+    Prompt("dialogue", _DIALOGUE),
+)
 """Four short texts of different kinds, written for this project."""
 
 
@@ -107,7 +112,9 @@ def read_prompts(file: str | Path) -> tuple[Prompt, ...]:
     else:
         prompts = (Prompt(path.stem, content),) if content.strip() else ()
     if not prompts:
-        raise InputError(f"{path} holds no text; pass a text file, or a .jsonl file with one {{\"text\": …}} a line")
+        raise InputError(
+            f'{path} holds no text; pass a text file, or a .jsonl file with one {{"text": …}} a line'
+        )
     return prompts
 
 
@@ -118,7 +125,9 @@ def _from_line(path: Path, number: int, line: str) -> Prompt:
         raise InputError(f"{path} line {number} is not JSON: {error}") from error
     text = entry.get("text") if isinstance(entry, dict) else None
     if not isinstance(text, str) or not text.strip():
-        raise InputError(f'{path} line {number} has no text: write {{"text": "…"}}, with a "name" if you like')
+        raise InputError(
+            f'{path} line {number} has no text: write {{"text": "…"}}, with a "name" if you like'
+        )
     name = entry.get("name", f"{path.stem}-{number}")
     if not isinstance(name, str):
         raise InputError(f"{path} line {number}: name is {name!r}; make it a string")
@@ -133,5 +142,7 @@ def spread_indices(length: int, count: int) -> list[int]:
     if count < 1:
         raise InputError(f"positions per prompt is {count}; pass at least 1")
     if length - 1 < count:
-        raise InputError(f"it has {length} tokens, too few for {count} positions; pass at most {max(length - 1, 0)}")
+        raise InputError(
+            f"it has {length} tokens, too few for {count} positions; pass at most {max(length - 1, 0)}"
+        )
     return [1 + ((2 * k + 1) * (length - 1)) // (2 * count) for k in range(count)]

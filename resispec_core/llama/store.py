@@ -233,7 +233,9 @@ def _check_schema(file: Path, schema: object) -> None:
         return
     newer = isinstance(schema, int) and schema > SCHEMA
     remedy = "upgrade resispec-core, or record again" if newer else "record again"
-    raise InputError(f"{file} has schema {schema!r}; this release reads schema {SCHEMA}: {remedy} with this release")
+    raise InputError(
+        f"{file} has schema {schema!r}; this release reads schema {SCHEMA}: {remedy} with this release"
+    )
 
 
 _FIELDS: dict[str, type] = {
@@ -317,7 +319,9 @@ def _check_hash(file: Path, expected: str) -> None:
     except OSError as error:
         raise _broken(file, error.strerror or str(error)) from error
     if found != expected:
-        raise _broken(file, f"its sha256 is {found[:16]}…, but {INDEX_FILE} says {expected[:16]}…: it was changed")
+        raise _broken(
+            file, f"its sha256 is {found[:16]}…, but {INDEX_FILE} says {expected[:16]}…: it was changed"
+        )
 
 
 def file_sha256(file: Path) -> str:
@@ -327,4 +331,6 @@ def file_sha256(file: Path) -> str:
 
 
 def _broken(file: Path, reason: str) -> InputError:
-    return InputError(f"cannot use {file}: {reason}; copy the store again, or record again into an empty folder")
+    return InputError(
+        f"cannot use {file}: {reason}; copy the store again, or record again into an empty folder"
+    )

@@ -38,7 +38,11 @@ class StoreWriter:
     """
 
     def __init__(
-        self, folder: Path, settings: Mapping[str, Any], planned: Sequence[Position], vocabulary: Sequence[str]
+        self,
+        folder: Path,
+        settings: Mapping[str, Any],
+        planned: Sequence[Position],
+        vocabulary: Sequence[str],
     ) -> None:
         self._folder = folder
         self._planned = list(planned)
@@ -68,7 +72,12 @@ class StoreWriter:
         """Add one shard: the next planned rows, each array of shape (rows, V), fp16."""
         rows = len(target)
         shape = (rows, self._index["vocabulary_size"])
-        if target.shape != shape or draft.shape != shape or target.dtype != np.float16 or draft.dtype != np.float16:
+        if (
+            target.shape != shape
+            or draft.shape != shape
+            or target.dtype != np.float16
+            or draft.dtype != np.float16
+        ):
             raise InputError(
                 f"a shard needs fp16 target and draft of shape {shape}; got {target.dtype} {target.shape} "
                 f"and {draft.dtype} {draft.shape}"
@@ -94,7 +103,9 @@ class StoreWriter:
             self._folder.mkdir(parents=True, exist_ok=True)
             foreign = sorted(entry.name for entry in self._folder.iterdir() if not _ours(entry.name))
         except OSError as error:
-            raise InputError(f"cannot write to {self._folder}: {error.strerror}; choose another folder") from error
+            raise InputError(
+                f"cannot write to {self._folder}: {error.strerror}; choose another folder"
+            ) from error
         if foreign:
             raise InputError(
                 f"{self._folder} is not empty and holds no {INDEX_FILE} (it has {foreign[0]}): choose an empty folder"

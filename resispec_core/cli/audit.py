@@ -59,9 +59,7 @@ WORST_SHOWN = 5
 @click.option("--top-p", type=float, default=None, help="Filter on both rows of logits.")
 @click.option("--min-p", type=float, default=None, help="Filter on both rows of logits.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.pass_context
 def audit(
-    context: click.Context,
     names: tuple[str, ...],
     redistribution: str | None,
     budget: str | None,

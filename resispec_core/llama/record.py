@@ -142,9 +142,10 @@ class _Pair:
         """What decides the rows, for ``store.json``. Cost: hashes the weights."""
         target = {"id": self._target.id, "files": self._target.hashes(), "layers": self._layers}
         draft = target if self._draft is None else {"id": self._draft.id, "files": self._draft.hashes()}
+        draft = {"id": draft["id"], "files": draft["files"], "layers_skipped": self._skipped}
         return {
             "target": target,
-            "draft": {**draft, "layers": self._draft_layers, "layers_skipped": self._skipped},
+            "draft": {**draft, "layers": self._draft_layers},
             "tokenizer_sha256": self.tokenizer_sha256,
             "vocabulary_size": self.vocabulary,
             "compute": {"dtype": self._dtype, "device": self._device},

@@ -158,7 +158,7 @@ def replace_file(file: Path, data: bytes) -> None:
 def first_difference(old: Any, new: Any, path: str = "") -> str | None:
     """Name the first place where two JSON values differ, with both values; None when they are equal."""
     if isinstance(old, dict) and isinstance(new, dict):
-        for key in sorted(set(old) | set(new)):
+        for key in dict.fromkeys([*old, *new]):  # in the order written, so that causes come before effects
             inner = first_difference(old.get(key), new.get(key), f"{path}.{key}" if path else key)
             if inner:
                 return inner

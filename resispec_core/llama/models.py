@@ -1,6 +1,7 @@
 """Load a Llama target and its draft from local files, never from the network.
 
-torch and transformers are imported inside the functions; without them an InputError names the extra to install.
+torch and transformers are imported inside the functions; without them an InputError names the extra to
+install.
 """
 
 from __future__ import annotations
@@ -199,7 +200,9 @@ def check_layers(skipped: Sequence[int], layers: int) -> None:
 @contextmanager
 def _reading(source: ModelSource, what: str) -> Iterator[None]:
     """Turn a library's error about a file into an InputError, and keep its progress bars off the terminal."""
-    from transformers.utils import logging
+    from transformers.utils import logging as untyped
+
+    logging: Any = untyped
 
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()

@@ -213,7 +213,7 @@ def _store_tables(
         ("acceptance by candidate", ", ".join(show(value) for value in total.conditional_acceptance)),
         ("mass left unexplored, at most", total.max_unexplored),
     ]
-    title = f"\n{rule.name}, n = {n}, {found[0].draw} draws, V = {store.vocabulary}: {audited}"
+    title = f"{rule.name}, n = {n}, {found[0].draw} draws, V = {store.vocabulary}: {audited}"
     tables = [table(title, ("", ""), rows)]
     biased = sorted(
         (r for r in range(len(found)) if found[r].witness), key=lambda r: -found[r].total_variation
@@ -222,7 +222,7 @@ def _store_tables(
         decode = lambda token: repr(store.decode(token) or token)  # noqa: E731
         worst = [
             (
-                store.positions[place].context[-36:],
+                repr(store.positions[place].context[-30:]),
                 found[place].total_variation,
                 found[place].acceptance,
                 found[place].ceiling,

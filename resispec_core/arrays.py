@@ -1,0 +1,88 @@
+"""Array helpers that mean the same in float64 and in rationals.
+
+Every rule is written once, with NumPy operations that also run on object arrays of
+``fractions.Fraction``. The few places where the two number systems need care (division by zero, a sum
+that must stay exact, an array of zeros of the right kind) live here.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+def is_rational(array: Array) -> bool:
+    """True where arithmetic on ``array`` is exact (an object array of ``Fraction``)."""
+    return array.dtype == object
+
+
+def one(like: Array) -> Any:
+    """The number 1 of the number system of ``like``."""
+    return Fraction(1) if is_rational(like) else 1.0
+
+
+def zeros(shape: int | tuple[int, ...], like: Array) -> Array:
+    """Zeros of the number system of ``like``."""
+    if is_rational(like):
+        return np.full(shape, Fraction(0), dtype=object)
+    return np.zeros(shape, dtype=like.dtype)
+
+
+def positive_part(array: Array) -> Array:
+    """``(x)+`` elementwise."""
+    return np.maximum(array, 0 * array)
+
+
+def divide(numerator: Array, denominator: Array) -> Array:
+    """``numerator / denominator``, and 0 wherever the denominator is 0. Never warns."""
+    numerator, denominator = np.broadcast_arrays(numerator, denominator)
+    empty = denominator == 0
+    quotient = numerator / np.where(empty, one(denominator), denominator)
+    return np.where(empty, zeros(numerator.shape, like=numerator), quotient)
+
+
+def normalise(mass: Array, fallback: Array) -> Array:
+    """``mass`` divided by its sum along the last axis; rows without mass become ``fallback``.
+
+    The fallback is reached with probability zero by an exact rule. In floats a rejection can be produced
+    by rounding alone (p = q to the last bit); then the last non-empty law is what is still owed.
+    """
+    total = mass.sum(axis=-1, keepdims=True)
+    return np.where(total == 0, fallback, divide(mass, total))
+
+
+def one_hot(tokens: Array, size: int, like: Array) -> Array:
+    """Point masses: shape ``tokens.shape + (size,)`` in the number system of ``like``."""
+    result = zeros((*np.shape(tokens), size), like=like)
+    np.put_along_axis(result, column(tokens), one(like), axis=-1)
+    return result
+
+
+def column(values: Array) -> Array:
+    """``values`` of shape (...) as (..., 1), to meet rows of shape (..., V); also for a lone ``Fraction``."""
+    return np.asarray(values)[..., None]
+
+
+def at(rows: Array, tokens: Array) -> Array:
+    """``rows[..., tokens]`` taken per row: shape of ``tokens``; ``rows`` may be one row shared by all."""
+    tokens = np.asarray(tokens)
+    rows = np.broadcast_to(rows, (*tokens.shape, rows.shape[-1]))
+    return np.take_along_axis(rows, tokens[..., None], axis=-1)[..., 0]
+
+
+def without(rows: Array, tokens: Array) -> Array:
+    """A copy of ``rows`` with the entry at each row's token set to zero."""
+    tokens = np.asarray(tokens)
+    result = np.array(np.broadcast_to(rows, (*tokens.shape, rows.shape[-1])))
+    np.put_along_axis(result, column(tokens), 0 * one(rows), axis=-1)
+    return result
+
+
+def as_float(array: Array) -> Array:
+    """The nearest float64 values, entry by entry."""
+    return array.astype(np.float64)

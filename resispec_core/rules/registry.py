@@ -1,0 +1,28 @@
+"""The rules by name."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from resispec_core.errors import InputError
+from resispec_core.rules.base import Rule
+from resispec_core.rules.resispec import ResiSpec
+from resispec_core.rules.specinfer import SpecInfer
+
+RULES: dict[str, type[Rule]] = {kind.name: kind for kind in (SpecInfer, ResiSpec)}
+
+
+def rule(name: str | Rule, **options: Any) -> Rule:
+    """The rule called ``name`` with its ``options``; ``InputError`` suggests near misses."""
+    if isinstance(name, Rule):
+        return name
+    if name not in RULES:
+        near = difflib.get_close_matches(name.lower(), RULES, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise InputError(f"unknown rule {name!r}{hint} (known: {', '.join(RULES)})")
+    given = {key: value for key, value in options.items() if value is not None}
+    try:
+        return RULES[name](**given)
+    except TypeError:
+        raise InputError(f"rule {name!r} takes no option {', '.join(given)}") from None

@@ -21,8 +21,8 @@ from resispec_core import rules
 from resispec_core.gpu import array
 from resispec_core.gpu.array import Decisions
 from resispec_core.gpu.numerics import UNIT, softmax_bits
-from resispec_core.gpu.rows import Policy
-from resispec_core.gpu.shaping import shaped_chain, shaped_horizon
+from resispec_core.gpu.rows import Policy, side
+from resispec_core.gpu.shaping import shaped_horizon
 from resispec_core.laws import inverse_cdf
 from resispec_core.rules.base import Outcome, SequentialRule, Stage
 from tests.gpu.cases import Nodes
@@ -79,22 +79,30 @@ class ShapedOracle:
     """theory.md §5 in plain float64; to be replaced by the reference rule ``shaped`` once it is there."""
 
     @staticmethod
-    def horizon(p: np.ndarray, q: np.ndarray, n: int) -> tuple[float, list[float], list[float]]:
-        def walk(total: float) -> tuple[list[float], list[float]]:
-            left, mass = [total], []
-            for _ in range(n):
-                tau = max(left[-1], 0.0)
-                mass.append(float(np.maximum(p - (total - tau) * q, np.minimum(p, tau * q)).sum()))
-                left.append(left[-1] - mass[-1])
-            return left, mass
+    def owed(p: np.ndarray, q: np.ndarray, total: float, tau: float) -> np.ndarray:
+        tau = max(tau, 0.0)
+        return np.maximum(p - (total - tau) * q, np.minimum(p, tau * q))
 
+    @classmethod
+    def walk(cls, p: np.ndarray, q: np.ndarray, n: int, total: float) -> tuple[list[float], list[float]]:
+        """τ_1 .. τ_{n+1} and S_1 .. S_n."""
+        left, mass = [total], []
+        for _ in range(n):
+            mass.append(float(cls.owed(p, q, total, left[-1]).sum()))
+            left.append(left[-1] - mass[-1])
+        return left, mass
+
+    @classmethod
+    def horizon(cls, p: np.ndarray, q: np.ndarray, n: int) -> tuple[float, list[float], list[float]]:
+        """T by bisection, with its chain."""
         low, high = 1.0, float(n)
         noise = 4 * n * p.size * UNIT
-        if walk(high)[0][-1] > noise:
+        if cls.walk(p, q, n, high)[0][-1] > noise:
             for _ in range(60):
                 middle = (low + high) / 2
-                low, high = (low, middle) if walk(middle)[0][-1] > noise else (middle, high)
-        return high, *walk(high)
+                above = cls.walk(p, q, n, middle)[0][-1] > noise
+                low, high = (low, middle) if above else (middle, high)
+        return high, *cls.walk(p, q, n, high)
 
 
 @dataclass(frozen=True)
@@ -130,7 +138,7 @@ def trace(pair: Pair, nodes: Nodes, node: int) -> Trace:
     error = row_error(nodes, node)
     rule = pair.reference()
     if isinstance(rule, ShapedOracle) and tokens.size > 1:
-        return _shaped_trace(p, q, tokens, error)
+        return _shaped_trace(p, q, tokens, error, as_read(nodes, node))
     rule = rules.rule("specinfer") if isinstance(rule, ShapedOracle) else rule
     return _sequential_trace(rule, pair.draw, p, q, tokens, error)
 
@@ -157,24 +165,43 @@ def _sequential_trace(
     return Trace(thresholds, bounds, residual, delta + error)
 
 
-def _shaped_trace(p: np.ndarray, q: np.ndarray, tokens: np.ndarray, error: float) -> Trace:
-    """r depends on T and τ with slope at most q, so thresholds move by at most (δT + δτ)/S."""
+def as_read(nodes: Nodes, node: int) -> tuple[np.ndarray, np.ndarray]:
+    """One node's rows as the twin reads them, without dividing by a sum it was not given."""
+    case, one = nodes.case, slice(node, node + 1)
+    target_norm, draft_norm = (None if a is None else a[one] for a in (case.target_norm, case.draft_norm))
+    policy = policy_of(nodes)
+    return (
+        side(np, case.target[one], target_norm, policy, target=True).law,
+        side(np, case.draft[one], draft_norm, policy, target=False).law,
+    )
+
+
+def _shaped_trace(
+    p: np.ndarray, q: np.ndarray, tokens: np.ndarray, error: float, read: tuple[np.ndarray, np.ndarray]
+) -> Trace:
+    """The chain at the twin's T, after checking that T is one.
+
+    Where p and q nearly agree τ_{n+1}(T) is flat and T is ill-conditioned: two values far apart are both exact and
+    accept equally often, with other thresholds. So T is judged by what it is for (τ_{n+1} ≥ 0, acceptance no lower
+    than at the oracle's root) and the thresholds at the same T. They move by at most δτ/S, and δτ ≤ 4nE.
+    """
     n = tokens.size
-    total, left, mass = ShapedOracle.horizon(p, q, n)
-    twin = float(shaped_horizon(np, p[None], q[None], n)[0])
-    slopes = [float(shaped_chain(np, p[None], q[None], n, np.array([t])).slope[0]) for t in (total, twin)]
-    moved = 4 * n * error / max(min(slopes), 2.0**-20) + n * error
-    moved = max(moved, 2 * abs(total - twin) if abs(total - twin) < 1e-6 else moved)
-    owed = [np.maximum(p - (total - max(t, 0)) * q, np.minimum(p, max(t, 0) * q)) for t in left]
+    moved = 4 * n * error
+    total = float(shaped_horizon(np, *read, n)[0])
+    best, best_left, _ = ShapedOracle.horizon(p, q, n)
+    left, mass = ShapedOracle.walk(p, q, n, total)
+    assert left[-1] >= -moved, f"T = {total!r} leaves τ = {left[-1]!r}: the chain is not exact"
+    owed = [ShapedOracle.owed(p, q, total, t) for t in left]
+    loss = owed[n].sum() - ShapedOracle.owed(p, q, best, best_left[-1]).sum()
+    assert loss <= moved, f"T = {total!r} accepts {loss!r} less than T = {best!r}"
     thresholds, bounds = [], []
     for i, token in enumerate(tokens):
         wanted = mass[i] * q[token]
         thresholds.append(float((owed[i] - owed[i + 1])[token] / wanted) if wanted > 0 else 0.0)
-        bounds.append(min(4 * moved / mass[i], 1.0) + 2.0**-50 / q[token] if wanted > 0 else 1.0)
-    residual = owed[n] if owed[n].sum() > 0 else p
+        bounds.append(min((moved + 2.0**-50 * p[token] / q[token]) / mass[i], 1.0) if wanted > 0 else 1.0)
     rest = owed[n].sum()
-    bound = min(4 * moved / rest, 1.0) if rest > 0 else 1.0
-    return Trace(thresholds, bounds, residual / residual.sum(), bound)
+    residual = owed[n] if rest > 0 else p
+    return Trace(thresholds, bounds, residual / residual.sum(), min(moved / rest, 1.0) if rest > 0 else 1.0)
 
 
 class Parting(NamedTuple):

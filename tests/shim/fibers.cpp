@@ -65,7 +65,8 @@ struct Fiber {
 struct BlockState {
     unsigned char* shared;
     int waiting = 0, gone = 0, line = 0;
-    char block_edge = 0;
+    int generation = 0;
+    char* edge = nullptr;  // two, by generation: a late thread must not learn what others did past the barrier
 };
 
 std::vector<Fiber> fibers;
@@ -76,7 +77,8 @@ std::vector<char*> stacks;
 std::vector<void*> retired, retired_memory;  // kept to the end of a launch: reuse would hide a late access
 void *scheduler_sp, *scheduler_sanitizer;
 int current, block_threads, cluster_arrived, cluster_line, held_warp, shared_size;
-char cluster_edge, launch_edge;
+int cluster_generation;
+char *cluster_edge, launch_edge;
 unsigned long long random_state;
 bool shuffle_order;
 std::string error;
@@ -155,6 +157,11 @@ void resolve_warp(int first) {
         enqueue(first + l);
     }
 }
+char* fresh_edges() {  // an address of its own, or one cluster's barriers would order another's accesses
+    char* edges = (char*)malloc(2);
+    retired_memory.push_back(edges);
+    return edges;
+}
 void run_cluster(int first_block, int cluster, int grid, int threads, int shared_bytes) {
     int count = cluster * threads;
     fibers.assign(count, Fiber());
@@ -163,9 +170,11 @@ void run_cluster(int first_block, int cluster, int grid, int threads, int shared
     ready.clear();
     held.clear();
     cluster_arrived = 0;
+    cluster_edge = fresh_edges();
     for (auto& b : blocks) {
         b.shared = (unsigned char*)malloc(shared_bytes > 0 ? shared_bytes : 1);
         memset(b.shared, 0xFF, shared_bytes);
+        b.edge = fresh_edges();
     }
     for (int i = count - 1; i >= 0; --i) {
         Fiber& f = fibers[i];
@@ -211,16 +220,18 @@ void rs_block_barrier(int line) {
     if (b.waiting > 0 && b.line != line)
         fail("divergent barrier: " + who(f) + " at line " + std::to_string(line) + ", others of its block at line " + std::to_string(b.line));
     b.line = line;
-    if (__tsan_release) __tsan_release(&b.block_edge);
+    char* edge = &b.edge[b.generation & 1];
+    if (__tsan_release) __tsan_release(edge);
     if (++b.waiting == block_threads) {
         b.waiting = 0;
+        b.generation++;
         for (int i = f.block * block_threads; i < (f.block + 1) * block_threads; ++i) if (i != current) enqueue(i);
         enqueue(current);
         to_scheduler();
     } else {
         wait(AT_BLOCK, line);
     }
-    if (__tsan_acquire) __tsan_acquire(&blocks[fibers[current].block].block_edge);
+    if (__tsan_acquire) __tsan_acquire(edge);
 }
 
 void rs_cluster_barrier(int line) {
@@ -230,15 +241,17 @@ void rs_cluster_barrier(int line) {
     if (cluster_arrived > 0 && cluster_line != line)
         fail("divergent cluster barrier: " + who(f) + " at line " + std::to_string(line) + ", others at line " + std::to_string(cluster_line));
     cluster_line = line;
-    if (__tsan_release) __tsan_release(&cluster_edge);
+    char* edge = &cluster_edge[cluster_generation & 1];
+    if (__tsan_release) __tsan_release(edge);
     if (++cluster_arrived == (int)fibers.size()) {
         cluster_arrived = 0;
+        cluster_generation++;
         for (size_t i = 0; i < fibers.size(); ++i) enqueue((int)i);
         to_scheduler();
     } else {
         wait(AT_CLUSTER, line);
     }
-    if (__tsan_acquire) __tsan_acquire(&cluster_edge);
+    if (__tsan_acquire) __tsan_acquire(edge);
 }
 
 const void* rs_cluster_map(const void* mine, int rank) {

@@ -79,7 +79,7 @@ BUGS = (
     Bug("cluster sum reads a block that is not there", "block.cuh",
         "for (int r = 1; r < b.ranks; ++r) v[k]", "for (int r = 1; r <= b.ranks; ++r) v[k]", "plain", CLUSTER),
     Bug("prefix of the lower blocks forgotten", "block.cuh",
-        "    before += lower_blocks;\n", "", "plain", CLUSTER),
+        "    before += lower_blocks;\n", "    before += 0 * lower_blocks;\n", "plain", CLUSTER),
     Bug("prefix comparison not strict", "block.cuh",
         "before + prefix > target", "before + prefix >= target", "plain"),
     Bug("coin scaled by half", "block.cuh", "<< 11, (u64)mass", "<< 10, (u64)mass", "plain"),

@@ -42,9 +42,9 @@ class Compiled:
 def unavailable() -> str | None:
     """Why NVRTC cannot be used here, or None."""
     try:
-        from cupy.cuda import nvrtc
+        import cupy
 
-        nvrtc.getVersion()
+        cupy.cuda.nvrtc.getVersion()
     except ImportError:
         return "CuPy is not installed (pip install 'resispec-core[gpu]')"
     except Exception as error:  # the loader's own exception types differ between CuPy versions

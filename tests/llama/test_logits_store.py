@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import log_rows, settings
 from safetensors.numpy import load_file, save_file
+from store_cases import log_rows, settings
 
 from resispec_core.errors import InputError
 from resispec_core.llama.store import LogitsStore, Position, file_sha256, sample_store

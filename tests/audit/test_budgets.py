@@ -87,7 +87,13 @@ def test_light_dropped_paths_are_not_rounded_to_none():
 
 @pytest.mark.parametrize(
     ("name", "draw"),
-    [("specinfer", "iid"), ("specinfer", "top-k"), ("specinfer", "greedy"), ("shaped", "iid"), ("k-seq", "iid")],
+    [
+        ("specinfer", "iid"),
+        ("specinfer", "top-k"),
+        ("specinfer", "greedy"),
+        ("shaped", "iid"),
+        ("k-seq", "iid"),
+    ],
 )
 def test_merged_paths_give_the_full_sum(name, draw):
     rule, mode = rules.rule(name), draw_mode(draw)

@@ -78,6 +78,8 @@ def test_a_marginal_that_follows_one_path_for_all_is_caught(monkeypatch):
         rules.ResiSpec, "reject", lambda self, stage, token: whole(self, stage, np.zeros_like(token))
     )
     p, q = np.array([0.25, 0.25, 0.5]), np.array([0.5, 0.375, 0.125])
-    faulty = enumerate_paths(rules.ResiSpec(), p, q, 1, drawn_as=draw_mode("iid"), assumed=draw_mode("iid")).law
+    faulty = enumerate_paths(
+        rules.ResiSpec(), p, q, 1, drawn_as=draw_mode("iid"), assumed=draw_mode("iid")
+    ).law
     monkeypatch.undo()
     assert law_by_definition(rules.ResiSpec(), p, q, 1, draw_mode("iid")) != pytest.approx(faulty.tolist())

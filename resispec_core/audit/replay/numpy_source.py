@@ -166,11 +166,15 @@ def _shuffle(x: Any, axis: int = 0) -> None:
     x[:] = np.asarray(x)[order] if isinstance(x, np.ndarray) else [x[place] for place in order]
 
 
+_BITS = np.random.PCG64(0)
+"""Demanded by NumPy's constructor; nothing may read it, and the watch would see it advance."""
+
+
 class ForkGenerator(np.random.Generator):
     """``numpy.random.Generator`` whose draws fork the replay."""
 
     def __init__(self, seed: Any = None) -> None:
-        super().__init__(np.random.PCG64(0))
+        super().__init__(_BITS)
         del seed
 
     def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:  # type: ignore[override]
@@ -216,11 +220,14 @@ class ForkGenerator(np.random.Generator):
         _shuffle(x, axis)
 
 
+_LEGACY_BITS = np.random.MT19937(0)
+
+
 class ForkRandomState(np.random.RandomState):
     """``numpy.random.RandomState``, and the module functions of ``numpy.random``, under replay."""
 
     def __init__(self, seed: Any = None) -> None:
-        super().__init__(0)
+        super().__init__(_LEGACY_BITS)
         del seed
 
     def seed(self, *_: Any) -> None:  # type: ignore[override]

@@ -23,7 +23,8 @@ from resispec_core.audit.replay import draws, numpy_source
 from resispec_core.audit.replay.coin import Symbol
 from resispec_core.audit.replay.trail import LeakError, RefusalError, call_site
 
-UNTOUCHED = ("resispec_core", "numpy.random")
+UNTOUCHED = ("resispec_core", "numpy.random.")
+"""Modules whose names stay as they are: ours, and NumPy's compiled generators (not ``numpy.random`` itself)."""
 
 
 def _refused(name: str) -> Callable[..., Any]:
@@ -89,6 +90,9 @@ def _functions() -> list[tuple[Any, Any]]:
     ]
     if hasattr(os, "getrandom"):
         pairs.append((os.getrandom, _refused("os.getrandom")))
+    torch = sys.modules.get("torch")
+    if torch is not None:  # seeding changes nothing: every outcome is visited
+        pairs += [(getattr(torch, name), lambda *_, **__: None) for name in ("manual_seed", "seed")]
     pairs += [(getattr(np.random, name), new) for name, new in numpy_source.replacements().items()]
     return pairs
 
@@ -107,7 +111,7 @@ def controlled() -> Iterator[None]:
         generators: dict[int, Any] = {}
         for module in list(sys.modules.values()):
             label = getattr(module, "__name__", "")
-            if not isinstance(getattr(module, "__dict__", None), dict) or str(label).startswith("resispec_core"):
+            if not isinstance(getattr(module, "__dict__", None), dict) or str(label).startswith(UNTOUCHED):
                 continue
             for name, value in list(vars(module).items()):
                 new: Any = None
@@ -116,7 +120,7 @@ def controlled() -> Iterator[None]:
                     new = found[1]
                 elif type(value) is np.random.Generator:
                     new = generators.setdefault(id(value), numpy_source.ForkGenerator())
-                elif type(value) is np.random.RandomState and label != "numpy.random.mtrand":
+                elif type(value) is np.random.RandomState:
                     new = generators.setdefault(id(value), numpy_source.ForkRandomState())
                 if new is not None:
                     undo.append((module, name, value, True))

@@ -26,7 +26,7 @@ from resispec_core.laws import as_rational, law, same_vocabulary
 Numbers = Literal["float64", "float32", "rational"]
 Library = Literal["numpy", "torch"]
 Model = Callable[[tuple[int, ...]], Any]
-EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "rational": 0.0}
+EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7, "rational": 0.0}
 MONTE_CARLO = 1000
 FALSE_ALARM = 1e-9
 
@@ -40,6 +40,7 @@ def replay_verify(
     draw: str | DrawMode = "iid",
     library: Library = "numpy",
     numbers: Numbers | Literal["auto"] = "auto",
+    precision: str | None = None,
     grid: bool = False,
     monte_carlo: int = MONTE_CARLO,
     budget: Budget | None = None,
@@ -53,8 +54,10 @@ def replay_verify(
 
     ``numbers``: "float64" and "float32" rows give ``EXACT_WITHIN`` a rounding bound (see ``rounding``); "rational"
     rows are object arrays of ``Fraction``, with which a sampler in plain NumPy arithmetic is proved ``EXACT``.
-    "auto" runs float64 and then, if nothing is wrong, rationals where the sampler accepts them. ``grid``: count
-    coins on the generator's real grid instead; never mixed with the bias figure.
+    "auto" runs float64 and then, if nothing is wrong, rationals where the sampler accepts them. ``precision``: the
+    type the sampler computes in ("float32", "float16", "bfloat16") where that is less than the rows'; it widens the
+    rounding bound. ``grid``: count coins on the generator's real grid instead; never mixed with the bias figure.
+    There any mass where the target has none is a finding, however small.
 
     Refuses (``RefusalError``) every random source it cannot follow, by name. A crash of the sampler is an outcome.
     Cost: one run a path; V^n candidate tuples times the paths of each. Cannot detect: faults that other rows would
@@ -95,7 +98,7 @@ def replay_verify(
                 tuples.update({key: drawn for key in here.law if found.heaviest[key] != before[key]})
         expected = {(token,): mass for token, mass in enumerate(exact_p.tolist()) if mass > 0}
         report = _report(
-            found, expected, 1, p.size, kind, budget, subject, "verify", grid, candidates + 2, tuples
+            found, expected, 1, p.size, kind, budget, subject, "verify", grid, candidates + 2, tuples, precision
         )
         if changed:
             report.notes.append("the sampler changes its input rows in place (the caller's arrays are modified)")
@@ -107,7 +110,7 @@ def replay_verify(
                 drawn = picker.choices([item[0] for item in plan], weights=[item[1] for item in plan])[0]
                 return call_on(drawn, rng)
 
-            report.monte_carlo = _monte_carlo(sample, report, samples, library, found)
+            report.monte_carlo = _monte_carlo(sample, samples, library, found, precision or kind)
         report.inputs = describe
         return report
 
@@ -124,6 +127,7 @@ def replay_step(
     extend: Literal["target", "step"] = "step",
     library: Library = "numpy",
     numbers: Numbers | Literal["auto"] = "auto",
+    precision: str | None = None,
     grid: bool = False,
     monte_carlo: int = MONTE_CARLO,
     budget: Budget | None = None,
@@ -207,11 +211,12 @@ def replay_step(
                 if mass > 0
             }
         report = _report(
-            found, expected, horizon, size, kind, budget, subject, "step", grid, 4 * horizon, {}
+            found, expected, horizon, size, kind, budget, subject, "step", grid, 4 * horizon, {}, precision
         )
         if samples and not grid:
-            _monte_carlo_step(call_at, outs(prompt), prompt, samples, library)
-            report.monte_carlo = samples
+            report.monte_carlo = _monte_carlo(
+                lambda rng: call_at(prompt, rng), samples, library, outs(prompt), precision or kind
+            )
         report.inputs = {"prompt": list(prompt), "horizon": horizon, "extend": extend, "library": library}
         return report
 
@@ -272,6 +277,8 @@ def rounding(size: int, stages: int, numbers: str) -> float:
 
     ``stages``: candidates + 2 for a verifier; 4 per token of the horizon for a step.
     """
+    if numbers not in EPSILON:
+        raise InputError(f"precision is {numbers!r}; known: {', '.join(EPSILON)}")
     return stages * (16 + 2 * math.log2(max(size, 2))) * EPSILON[numbers]
 
 
@@ -287,6 +294,7 @@ def _report(
     grid: bool,
     stages: int,
     tuples: dict[Any, Tokens],
+    precision: str | None,
 ) -> ReplayReport:
     crashes: dict[str, Fraction] = {}
     got: dict[Tokens, Fraction] = {}
@@ -304,9 +312,9 @@ def _report(
     tv = _variation(got, expected, crash_mass)
     first = _variation(_first(got), _first(expected), crash_mass)
     zero_mass = sum((mass for key, mass in got.items() if key not in expected), ZERO)
-    allowed = rounding(size, stages, numbers)
+    allowed = rounding(size, stages, precision or numbers)
     bound: Fraction | float
-    if tv > allowed:
+    if tv > allowed or (grid and zero_mass > 0):
         verdict, bound = Verdict.BIASED, tv
     elif numbers == "rational" and found.inexact == 0:
         verdict, bound = (Verdict.EXACT if tv == 0 else Verdict.BIASED), tv
@@ -320,8 +328,8 @@ def _report(
     if verdict is Verdict.BIASED:
         witness = _witness(found, got, expected, tuples)
     notes = [f"reused randomness: {place} ({count} paths)" for place, count in found.reused.most_common(3)]
-    if numbers == "float64" and rounding(size, stages, "float32") > tv > allowed:
-        notes.append("the gap is of the size of float32 rounding; if the sampler is meant to work in float32, say so")
+    if numbers == "float64" and precision is None and rounding(size, stages, "float32") > tv > allowed:
+        notes.append("the gap is of the size of float32 rounding; if the sampler is meant to work in float32, pass precision='float32'")
     return ReplayReport(
         subject=subject,
         signature=signature,
@@ -465,40 +473,36 @@ def _settled(returned: Any) -> Any:
 
 
 def _monte_carlo(
-    call: Callable[[Any], Any], report: ReplayReport, count: int, library: Library, found: Outcomes
+    call: Callable[[Any], Any], count: int, library: Library, found: Outcomes, precision: str
 ) -> int:
-    _compare(_samples(call, count, library), found, count)
-    return count
-
-
-def _monte_carlo_step(
-    call_at: Callable[[Tokens, Any], Any], found: Outcomes, prompt: Tokens, count: int, library: Library
-) -> None:
-    _compare(_samples(lambda rng: call_at(prompt, rng), count, library), found, count)
-
-
-def _compare(counts: dict[Any, int], found: Outcomes, count: int) -> None:
     """Each outcome's frequency against its replayed probability, at ``FALSE_ALARM`` for all together.
 
     An outcome seen with frequency f has probability x with ``count·KL(f‖x) ≤ log(2K/FALSE_ALARM)``, K outcomes
-    (Chernoff). An outcome that the replay gave probability below 1e-12 must not be seen at all.
+    (Chernoff). The real generator's grid and rounding may move x by eps of the working precision; an outcome that
+    the replay gave probability below 1e-12 must otherwise not be seen at all.
     """
+    counts = _samples(call, count, library)
     expected: dict[Any, float] = {}
     for key, mass in found.law.items():
         name = key.kind if isinstance(key, Crash) else key
         expected[name] = expected.get(name, 0.0) + float(mass)
-    limit = math.log(2 * max(1, len(expected.keys() | counts.keys())) / FALSE_ALARM) / count
-    for name in expected.keys() | counts.keys():
-        x, f = min(1.0, expected.get(name, 0.0)), counts.get(name, 0) / count
-        if _kl(f, x) > limit:
+    names = expected.keys() | counts.keys()
+    limit = math.log(2 * len(names) / FALSE_ALARM) / count
+    slack = 4 * EPSILON[precision] if precision in ("float16", "bfloat16") else 0.0
+    for name in names:
+        x, f = expected.get(name, 0.0), counts.get(name, 0) / count
+        if _kl(f, min(max(f, x - slack), x + slack, 1.0)) > limit:
             raise LeakError(
                 f"unpatched, the sampler gave {name} in {counts.get(name, 0)} of {count} runs; replayed it has probability "
                 f"{x:.6g}: the replay did not see the sampler's real randomness"
             )
+    return count
 
 
 def _kl(f: float, x: float) -> float:
-    if (f > 0 and x < 1e-12) or (f < 1 and x > 1 - 1e-15 and f < 1 - 1e-9):
+    if f == x:
+        return 0.0
+    if (f > 0 and x < 1e-12) or (f < 1 and x > 1 - 1e-12):
         return math.inf
     first = f * math.log(f / x) if f > 0 else 0.0
     return first + ((1 - f) * math.log((1 - f) / (1 - x)) if f < 1 else 0.0)

@@ -259,3 +259,20 @@ def refuses(call: Callable[[], Any], what: str) -> Finding:
     except Exception as error:
         return Finding(promise, True, f"{type(error).__name__}: {error}")
     return Finding(promise, False, f"returned {returned!r}")
+
+
+def returns_law(call: Callable[[], Any], what: str) -> Finding:
+    """Is what ``call()`` returns a law: finite, non-negative, of total mass one?"""
+    promise = f"{what} is a law"
+    try:
+        row = law(np.asarray(call()), name=what)
+    except Exception as error:
+        return Finding(promise, False, f"{type(error).__name__}: {error}")
+    return Finding(promise, True, f"{row.size} entries")
+
+
+def accurate(found: float, exact: float, relative: float, what: str) -> Finding:
+    """Is a number that the rule depends on right to ``relative`` precision?"""
+    error = abs(found - exact) / abs(exact)
+    detail = f"{found!r} for {exact!r}, relative error {error:.2g}, allowed {relative:.2g}"
+    return Finding(f"{what} is accurate", error <= relative, detail, {"relative_error": error})

@@ -125,8 +125,8 @@ def tape_audit(
     no probe meets, and anything outside the kernel.
     """
     p, q = law(target, name="target"), law(draft, name="draft")
-    same_vocabulary(p, q)
     p, q = as_float(p), as_float(q)
+    same_vocabulary(p, q)
     count = candidates + 1 if coins is None else coins
     if not 1 <= count <= 6:
         raise InputError(f"coins is {count}; the tape measures 1 to 6 uniforms")

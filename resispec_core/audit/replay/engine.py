@@ -64,6 +64,8 @@ def replay_verify(
     show (see ``search``), and anything outside ``verify``.
     """
     p, q = law(target, name="target"), law(draft, name="draft")
+    if is_rational(p) != is_rational(q):
+        p, q = p.astype(np.float64), q.astype(np.float64)
     same_vocabulary(p, q)
     mode = draw_mode(draw)
     mode.check(q, candidates)

@@ -100,6 +100,10 @@ def _functions() -> list[tuple[Any, Any]]:
 @contextmanager
 def controlled() -> Iterator[None]:
     """All patches in place inside the block; the global generators are as before afterwards, whatever happens."""
+    if "torch" in sys.modules:
+        from resispec_core.audit.replay import torch_source
+
+        torch_source.warm_up()
     functions = _functions()
     by_identity = {id(old): (old, new) for old, new in functions}
     undo: list[tuple[Any, str, Any, bool]] = []

@@ -22,7 +22,7 @@ from resispec_core.audit.replay import draws
 from resispec_core.audit.replay.coin import Symbol
 from resispec_core.audit.replay.grid import FRACTION_24, FRACTION_53, Grid, half_grid
 from resispec_core.audit.replay.race import ranking
-from resispec_core.audit.replay.trail import LeakError, RefusalError, call_site
+from resispec_core.audit.replay.trail import LeakError, RefusalError, Trail, call_site
 
 NONE = -1
 
@@ -542,3 +542,13 @@ CONVERSIONS: dict[str, Callable[..., Any]] = {
     "__bool__": _bool,
     **dict.fromkeys(("__float__", "__int__", "__index__", "numpy", "__array__", "data_ptr", "__dlpack__"), _leak),
 }
+
+
+def warm_up() -> None:
+    """Make torch import what it loads at first use, some of which draws random numbers, before anything is patched."""
+    with draws.answering(Trail()):
+        shadows = Shadows()
+        with Function(shadows), Dispatch(shadows):
+            coins = torch.rand(2, 2)
+            (coins.clone() * 2 < 3).sum()
+            torch.multinomial(torch.tensor([0.5, 0.5, 0.0]), 3)

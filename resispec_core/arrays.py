@@ -21,6 +21,11 @@ def is_rational(array: Array) -> bool:
     return array.dtype == object
 
 
+def one(like: Array) -> Any:
+    """The number 1 of the number system of ``like``."""
+    return Fraction(1) if is_rational(like) else 1.0
+
+
 def zeros(shape: int | tuple[int, ...], like: Array) -> Array:
     """Zeros of the number system of ``like``."""
     if is_rational(like):
@@ -37,8 +42,7 @@ def divide(numerator: Array, denominator: Array) -> Array:
     """``numerator / denominator``, and 0 wherever the denominator is 0. Never warns."""
     numerator, denominator = np.broadcast_arrays(numerator, denominator)
     empty = denominator == 0
-    one = Fraction(1) if is_rational(denominator) else 1.0
-    quotient = numerator / np.where(empty, one, denominator)
+    quotient = numerator / np.where(empty, one(denominator), denominator)
     return np.where(empty, zeros(numerator.shape, like=numerator), quotient)
 
 
@@ -55,8 +59,7 @@ def normalise(mass: Array, fallback: Array) -> Array:
 def one_hot(tokens: Array, size: int, like: Array) -> Array:
     """Point masses: shape ``tokens.shape + (size,)`` in the number system of ``like``."""
     result = zeros((*np.shape(tokens), size), like=like)
-    one = Fraction(1) if is_rational(like) else 1.0
-    np.put_along_axis(result, np.expand_dims(np.asarray(tokens), -1), one, axis=-1)
+    np.put_along_axis(result, column(tokens), one(like), axis=-1)
     return result
 
 
@@ -76,8 +79,7 @@ def without(rows: Array, tokens: Array) -> Array:
     """A copy of ``rows`` with the entry at each row's token set to zero."""
     tokens = np.asarray(tokens)
     result = np.array(np.broadcast_to(rows, (*tokens.shape, rows.shape[-1])))
-    zero = Fraction(0) if is_rational(rows) else 0.0
-    np.put_along_axis(result, tokens[..., None], zero, axis=-1)
+    np.put_along_axis(result, column(tokens), 0 * one(rows), axis=-1)
     return result
 
 

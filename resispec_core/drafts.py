@@ -156,7 +156,9 @@ def top_tokens(draft: Array, count: int) -> list[int]:
     return contenders[np.argsort(-draft[contenders], kind="stable")[:count]].tolist()
 
 
-DRAW_MODES: dict[str, DrawMode] = {mode.name: mode for mode in (IID(), WithoutReplacement(), TopK(), Greedy())}
+DRAW_MODES: dict[str, DrawMode] = {
+    mode.name: mode for mode in (IID(), WithoutReplacement(), TopK(), Greedy())
+}
 
 
 def draw_mode(name: str | DrawMode) -> DrawMode:

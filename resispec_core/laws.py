@@ -216,9 +216,7 @@ def _refuse_negative(array: Array, name: str) -> None:
         )
 
 
-def _check_filters(
-    temperature: float, top_k: int | None, top_p: float | None, min_p: float | None
-) -> None:
+def _check_filters(temperature: float, top_k: int | None, top_p: float | None, min_p: float | None) -> None:
     if not (math.isfinite(temperature) and temperature >= 0):
         raise InputError(f"temperature is {temperature}; it must be a finite number ≥ 0 (0 is greedy)")
     if top_k is not None and top_k < 1:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from resispec_core.arrays import Array, divide, is_rational, zeros
+from resispec_core.arrays import Array, divide, is_rational, one, zeros
 from resispec_core.audit.marginal import Marginal, Path, rounding_bound
 from resispec_core.drafts import DrawMode
 from resispec_core.errors import BudgetExceededError, InputError
@@ -80,16 +80,16 @@ def _enumerate_stages(
     merge: bool,
 ) -> Marginal:
     size = target.size
-    one = target.sum() if is_rational(target) else 1.0
+    unit = one(target)
     plan = rule.plan(target, draft, candidates)
     parts: list[Array] = []
     carrier = _Carriers(target)
-    weight = np.array([one], dtype=target.dtype)
+    weight = np.array([unit], dtype=target.dtype)
     residual = target[None, :]
     drawn = np.empty((1, 0), dtype=int)
     accepted: list[Any] = []
     reached: list[Any] = []
-    paths, unexplored = 0, 0 * one
+    paths, unexplored = 0, 0 * unit
     for index in range(candidates):
         stage = Stage(
             np.broadcast_to(target, residual.shape),
@@ -127,8 +127,8 @@ def _enumerate_stages(
         residual = reject_rows(rule, stage, row, token)
         drawn = np.concatenate([drawn[row], token[:, None]], axis=1)
         if weight.size == 0:
-            accepted += [0 * one] * (candidates - index - 1)
-            reached += [0 * one] * (candidates - index - 1)
+            accepted += [0 * unit] * (candidates - index - 1)
+            reached += [0 * unit] * (candidates - index - 1)
             break
     resampled = weight[:, None] * residual
     parts += [zeros(size, like=target)] * (candidates - len(parts))

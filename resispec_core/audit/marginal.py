@@ -52,7 +52,10 @@ class Marginal:
 
     def normalised(self) -> Marginal:
         """The same with NumPy scalars as plain numbers."""
-        plain = lambda value: value.item() if isinstance(value, np.generic) else value  # noqa: E731
+
+        def plain(value: Any) -> Any:
+            return value.item() if isinstance(value, np.generic) else value
+
         return replace(
             self,
             accepted=tuple(map(plain, self.accepted)),

@@ -173,6 +173,8 @@ def _report(
         low = max(low, found.acceptance - top - found.rounding)
     low = max(low, 0 * low)
     high = min(tv + found.unexplored + found.rounding, 1 if is_rational(p) else 1.0)
+    tv, low, high = (end.item() if isinstance(end, np.generic) else end for end in (tv, low, high))
+    top = top.item() if isinstance(top, np.generic) else top
     verdict = decide(low, high, complete=complete, rounding=found.rounding, lossy=rule.lossy)
     check = None
     if isinstance(rule, SequentialRule):

@@ -39,7 +39,12 @@ def paper_check_kl(target: Array, proxies: Sequence[Array]) -> float:
 
 
 def realised_proxies(
-    rule: SequentialRule, target: Array, draft: Array, rejected: Sequence[int], candidates: int, mode: DrawMode
+    rule: SequentialRule,
+    target: Array,
+    draft: Array,
+    rejected: Sequence[int],
+    candidates: int,
+    mode: DrawMode,
 ) -> list[Array]:
     """The chain the check is run on: the draft law first, then what each rejection of one path builds.
 
@@ -65,4 +70,6 @@ def heaviest_rejections(carriers: Sequence[Path] | None) -> tuple[int, ...]:
     if not carriers:
         return ()
     longest = max(len(path.rejected) for path in carriers)
-    return max((path for path in carriers if len(path.rejected) == longest), key=lambda path: path.mass).rejected
+    return max(
+        (path for path in carriers if len(path.rejected) == longest), key=lambda path: path.mass
+    ).rejected

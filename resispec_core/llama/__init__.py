@@ -1,1 +1,1 @@
-"""Llama pairs: recorded logits, loading, recording. Importing this room imports neither torch nor transformers."""
+"""Llama pairs: recorded logits, loading, recording. Importing it imports neither torch nor transformers."""

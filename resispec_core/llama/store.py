@@ -1,14 +1,14 @@
 """Recorded logits of a target and a draft model, read from disk a row at a time.
 
 A store is a folder: ``store.json`` (what was recorded, with what, and the list of shards), the tokenizer's
-vocabulary in ``vocabulary.json.gz``, and safetensors shards that hold ``target`` and ``draft``, each of shape
-(rows, V), fp16. docs/recording.md describes every field.
+vocabulary in ``vocabulary.json.gz``, and safetensors shards that hold ``target`` and ``draft``, each of
+shape (rows, V), fp16. docs/recording.md describes every field.
 
-A row holds natural log-probabilities: the log-softmax of the model's logits, taken in float32 and rounded to
-fp16. They are valid logits (softmax gives the law back). The rounding is relative, at most 2^-11 of the value,
-so it is finest near 0, where the heavy tokens are; a token at log-probability -16 is off by at most 0.8 %. The
-laws to audit are *those of the stored rows*, normalised again in float64: the audit is exact for them, and makes
-no claim about the digits that the rounding dropped.
+A row holds natural log-probabilities: the log-softmax of the model's logits, taken in float32 and rounded
+to fp16. They are valid logits (softmax gives the law back). The rounding is relative, at most 2^-11 of the
+value, so it is finest near 0, where the heavy tokens are; a token at log-probability -16 is off by at most
+0.8 %. The laws to audit are *those of the stored rows*, normalised again in float64: the audit is exact for
+them, and makes no claim about the digits that the rounding dropped.
 
 Reading needs numpy and safetensors only.
 """
@@ -89,8 +89,9 @@ class LogitsStore:
     def open(cls, path: str | Path) -> LogitsStore:
         """Open the store in a folder and check that its parts fit together.
 
-        Raises InputError: the folder or ``store.json`` is missing, unreadable or of an unknown schema; a shard is
-        missing, truncated, not safetensors, or differs in shape or dtype from what ``store.json`` says.
+        Raises InputError: the folder or ``store.json`` is missing, unreadable or of an unknown schema; a
+        shard is missing, truncated, not safetensors, or differs in shape or dtype from what ``store.json``
+        says.
         """
         folder = Path(path)
         store = cls(folder, read_index(folder))
@@ -133,8 +134,8 @@ class LogitsStore:
     def decode(self, token_id: int) -> str | None:
         """Text of a token; None for an id that the tokenizer does not use.
 
-        A token that is only a part of a UTF-8 character has no text of its own: the tokenizer's name for it is
-        returned instead.
+        A token that is only a part of a UTF-8 character has no text of its own: the tokenizer's name for it
+        is returned instead.
         """
         if not 0 <= token_id < self.vocabulary:
             raise InputError(f"token id {token_id} is outside the vocabulary, 0 to {self.vocabulary - 1}")
@@ -159,8 +160,8 @@ class LogitsStore:
     def verify(self) -> int:
         """Check every byte and every row; return the number of rows.
 
-        Hashes of the shards and of the vocabulary; no NaN and no +inf; each row sums to one within what fp16
-        rounding allows; the token that followed is the prompt's own.
+        Hashes of the shards and of the vocabulary; no NaN and no +inf; each row sums to one within what
+        fp16 rounding allows; the token that followed is the prompt's own.
 
         Raises InputError at the first fault. Cost: one pass over all bytes.
         Cannot detect: a store rewritten as a whole, hashes included (they are no signature).
@@ -169,8 +170,9 @@ class LogitsStore:
             _check_hash(self.path / shard.file, shard.sha256)
         _check_hash(self.path / VOCABULARY_FILE, str(self.metadata["vocabulary_sha256"]))
         _ = self._texts
-        # log Σ p e^δ with |δ(x)| <= 2^-11 |log p(x)| is at most 2^-11 times the entropy, to first order, and the
-        # entropy is at most log V. Twice that leaves room for the second order and for the float32 log-softmax.
+        # log Σ p e^δ with |δ(x)| <= 2^-11 |log p(x)| is at most 2^-11 times the entropy, to first order,
+        # and the entropy is at most log V. Twice that leaves room for the second order and for the float32
+        # log-softmax.
         tolerance = 2.0**-10 * max(math.log(self.vocabulary), 1.0)
         for i, position in enumerate(self.positions):
             token_ids = self.metadata["prompts"][position.prompt]["token_ids"]
@@ -215,7 +217,7 @@ def read_index(folder: Path) -> dict[str, Any]:
         index = json.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(
-            f"{folder} holds no {INDEX_FILE}: it is not a store of recorded logits; make one with `resispec record`"
+            f"{folder} holds no {INDEX_FILE}: it is no store of logits; make one with `resispec record`"
         ) from None
     except OSError as error:
         raise InputError(f"cannot read {file}: {error.strerror or error}; check its permissions") from error
@@ -233,7 +235,9 @@ def _check_schema(file: Path, schema: object) -> None:
         return
     newer = isinstance(schema, int) and schema > SCHEMA
     remedy = "upgrade resispec-core, or record again" if newer else "record again"
-    raise InputError(f"{file} has schema {schema!r}; this release reads schema {SCHEMA}: {remedy} with this release")
+    raise InputError(
+        f"{file} has schema {schema!r}; this release reads schema {SCHEMA}: {remedy} with this release"
+    )
 
 
 _FIELDS: dict[str, type] = {
@@ -303,7 +307,7 @@ def _check_shard(file: Path, rows: int, vocabulary: int) -> None:
                 if shape != (rows, vocabulary) or dtype != "F16":
                     raise _broken(
                         file,
-                        f"{name} is {dtype} of shape {shape}, but {INDEX_FILE} says F16 of shape {(rows, vocabulary)}",
+                        f"{name} is {dtype} {shape}, but {INDEX_FILE} says F16 {(rows, vocabulary)}",
                     )
     except FileNotFoundError:
         raise _broken(file, "it is missing") from None
@@ -317,7 +321,9 @@ def _check_hash(file: Path, expected: str) -> None:
     except OSError as error:
         raise _broken(file, error.strerror or str(error)) from error
     if found != expected:
-        raise _broken(file, f"its sha256 is {found[:16]}…, but {INDEX_FILE} says {expected[:16]}…: it was changed")
+        raise _broken(
+            file, f"its sha256 is {found[:16]}…, but {INDEX_FILE} says {expected[:16]}…: it was changed"
+        )
 
 
 def file_sha256(file: Path) -> str:
@@ -327,4 +333,6 @@ def file_sha256(file: Path) -> str:
 
 
 def _broken(file: Path, reason: str) -> InputError:
-    return InputError(f"cannot use {file}: {reason}; copy the store again, or record again into an empty folder")
+    return InputError(
+        f"cannot use {file}: {reason}; copy the store again, or record again into an empty folder"
+    )

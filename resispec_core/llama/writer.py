@@ -1,8 +1,8 @@
 """Write a store of recorded logits so that a kill at any moment loses at most the shard in flight.
 
-Order of every step: the shard goes to a temporary name and is renamed over its own name when it is whole; only
-then is ``store.json`` replaced, the same way, by one that lists it. A reader therefore never sees a shard that
-is listed and not whole. A rerun with the same settings continues after the last listed shard.
+Order of every step: the shard goes to a temporary name and is renamed over its own name when it is whole;
+only then is ``store.json`` replaced, the same way, by one that lists it. A reader therefore never sees a
+shard that is listed and not whole. A rerun with the same settings continues after the last listed shard.
 """
 
 from __future__ import annotations
@@ -30,15 +30,20 @@ _GROWING = ("shards", "positions")
 class StoreWriter:
     """Appends shards to a store in ``folder``, new or left unfinished by an earlier run.
 
-    ``settings`` is everything that decides the rows (models and hashes, prompts, dtypes, library versions, and
-    ``vocabulary_size``); ``planned`` lists the positions in row order; ``vocabulary`` the text of every token id.
+    ``settings`` is everything that decides the rows (models and hashes, prompts, dtypes, library versions,
+    and ``vocabulary_size``); ``planned`` lists the positions in row order; ``vocabulary`` the text of every
+    token id.
 
-    Raises InputError: the folder holds something else; it was recorded with other settings (the first one that
-    differs is named); it cannot be written.
+    Raises InputError: the folder holds something else; it was recorded with other settings (the first one
+    that differs is named); it cannot be written.
     """
 
     def __init__(
-        self, folder: Path, settings: Mapping[str, Any], planned: Sequence[Position], vocabulary: Sequence[str]
+        self,
+        folder: Path,
+        settings: Mapping[str, Any],
+        planned: Sequence[Position],
+        vocabulary: Sequence[str],
     ) -> None:
         self._folder = folder
         self._planned = list(planned)
@@ -52,7 +57,8 @@ class StoreWriter:
             "shards": [],
             "positions": [],
         }
-        # One trip through JSON, so that a fresh index and one read back compare equal (tuples become lists).
+        # One trip through JSON, so that a fresh index and one read back compare equal (tuples become
+        # lists).
         self._index: dict[str, Any] = json.loads(json.dumps(fresh))
         if (folder / INDEX_FILE).exists():
             self._resume()
@@ -68,7 +74,12 @@ class StoreWriter:
         """Add one shard: the next planned rows, each array of shape (rows, V), fp16."""
         rows = len(target)
         shape = (rows, self._index["vocabulary_size"])
-        if target.shape != shape or draft.shape != shape or target.dtype != np.float16 or draft.dtype != np.float16:
+        if (
+            target.shape != shape
+            or draft.shape != shape
+            or target.dtype != np.float16
+            or draft.dtype != np.float16
+        ):
             raise InputError(
                 f"a shard needs fp16 target and draft of shape {shape}; got {target.dtype} {target.shape} "
                 f"and {draft.dtype} {draft.shape}"
@@ -94,10 +105,12 @@ class StoreWriter:
             self._folder.mkdir(parents=True, exist_ok=True)
             foreign = sorted(entry.name for entry in self._folder.iterdir() if not _ours(entry.name))
         except OSError as error:
-            raise InputError(f"cannot write to {self._folder}: {error.strerror}; choose another folder") from error
+            raise InputError(
+                f"cannot write to {self._folder}: {error.strerror}; choose another folder"
+            ) from error
         if foreign:
             raise InputError(
-                f"{self._folder} is not empty and holds no {INDEX_FILE} (it has {foreign[0]}): choose an empty folder"
+                f"{self._folder} holds no {INDEX_FILE} and is not empty ({foreign[0]}): choose an empty one"
             )
         replace_file(self._folder / VOCABULARY_FILE, packed)
         self._write_index(self._index)
@@ -145,7 +158,7 @@ def replace_file(file: Path, data: bytes) -> None:
 def first_difference(old: Any, new: Any, path: str = "") -> str | None:
     """Name the first place where two JSON values differ, with both values; None when they are equal."""
     if isinstance(old, dict) and isinstance(new, dict):
-        for key in sorted(set(old) | set(new)):
+        for key in dict.fromkeys([*old, *new]):  # in the order written, so that causes come before effects
             inner = first_difference(old.get(key), new.get(key), f"{path}.{key}" if path else key)
             if inner:
                 return inner

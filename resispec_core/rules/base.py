@@ -7,15 +7,15 @@ enumerated over every path, run on given coins, and compared with a fast twin.
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from resispec_core.arrays import Array, divide, is_rational
+from resispec_core.arrays import Array, divide, one
 from resispec_core.drafts import DrawMode, draw_mode
 from resispec_core.errors import InputError
 from resispec_core.laws import inverse_cdf, law, same_vocabulary
@@ -66,6 +66,12 @@ class Rule(ABC):
         """Anything worth computing once from (p, q, n); handed back in every call."""
         del target, draft, candidates
 
+    @classmethod
+    def options(cls) -> dict[str, Any]:
+        """The keyword options of the rule and their defaults."""
+        parameters = inspect.signature(cls).parameters.values()
+        return {item.name: item.default for item in parameters}
+
     def draw_mode(self, draw: str | DrawMode | None = None) -> DrawMode:
         """The draw mode to verify under; ``InputError`` for one the rule is not meant for."""
         mode = draw_mode(self.draws[0] if draw is None else draw)
@@ -78,7 +84,12 @@ class Rule(ABC):
 
     @abstractmethod
     def verify(
-        self, target: Array, draft: Array, tokens: Sequence[int], coins: Sequence[Any], draw: str | None = None
+        self,
+        target: Array,
+        draft: Array,
+        tokens: Sequence[int],
+        coins: Sequence[Any],
+        draw: str | None = None,
     ) -> Outcome:
         """Run the rule on drafted ``tokens`` with uniform ``coins`` in [0, 1)."""
 
@@ -103,7 +114,12 @@ class SequentialRule(Rule):
         """The law owed after ``token`` was rejected. ``token``: an integer, or (paths,) where batched."""
 
     def verify(
-        self, target: Array, draft: Array, tokens: Sequence[int], coins: Sequence[Any], draw: str | None = None
+        self,
+        target: Array,
+        draft: Array,
+        tokens: Sequence[int],
+        coins: Sequence[Any],
+        draw: str | None = None,
     ) -> Outcome:
         """Run the rule: coin i decides candidate i, the last coin picks the token of a full rejection.
 
@@ -144,7 +160,12 @@ class SetRule(Rule):
         """The law of the token after the selected candidate was rejected: shape (V,)."""
 
     def verify(
-        self, target: Array, draft: Array, tokens: Sequence[int], coins: Sequence[Any], draw: str | None = None
+        self,
+        target: Array,
+        draft: Array,
+        tokens: Sequence[int],
+        coins: Sequence[Any],
+        draw: str | None = None,
     ) -> Outcome:
         """Run the rule on three coins: select, accept, resample."""
         _, target, draft = prepare(self, target, draft, draw)
@@ -184,6 +205,5 @@ def check_coins(coins: Sequence[Any], needed: int) -> None:
 
 def acceptance_ratio(residual: Array, draft: Array) -> Array:
     """``min(1, R/q)``; where q = 0, 1 if R > 0 and else 0 (the limit of "accept if u·q < R")."""
-    one = Fraction(1) if is_rational(residual) else 1.0
-    undrafted = np.where(residual > 0, one, 0 * residual)
-    return np.where(draft == 0, undrafted, np.minimum(one, divide(residual, draft)))
+    undrafted = np.where(residual > 0, one(residual), 0 * residual)
+    return np.where(draft == 0, undrafted, np.minimum(one(residual), divide(residual, draft)))

@@ -7,11 +7,10 @@ does not (docs/findings.md has the smallest witness).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
-from resispec_core.arrays import Array, at, column, divide, is_rational, normalise, one_hot, positive_part, without
+from resispec_core.arrays import Array, at, column, divide, normalise, one, one_hot, positive_part, without
 from resispec_core.errors import InputError
 from resispec_core.rules.base import SequentialRule, Stage, acceptance_ratio
 
@@ -63,7 +62,9 @@ class ResiSpec(SequentialRule):
 
     def __init__(self, redistribution: str = "proportional", budget: str = "local") -> None:
         if redistribution not in REDISTRIBUTIONS:
-            raise InputError(f"redistribution {redistribution!r} is unknown; use {', '.join(REDISTRIBUTIONS)}")
+            raise InputError(
+                f"redistribution {redistribution!r} is unknown; use {', '.join(REDISTRIBUTIONS)}"
+            )
         if budget not in BUDGETS:
             raise InputError(f"budget {budget!r} is unknown; use {', '.join(BUDGETS)}")
         self.redistribution = redistribution
@@ -108,7 +109,7 @@ class ResiSpec(SequentialRule):
             share = divide(missing, room.sum(axis=-1))
             return projected + column(share) * room
         if self.redistribution == "uniform":
-            return projected + capped_fill(_ones(room), room, missing)
+            return projected + capped_fill(np.full_like(room, one(room)), room, missing)
         filled = capped_fill(weights, capacity, attainable)
         undrafted = np.where(weights == 0, capacity, 0 * capacity)
         rest = positive_part(attainable - filled.sum(axis=-1))
@@ -142,7 +143,3 @@ def _eq13(target: Array, draft: Array, local: Array) -> Array:
     largest = ratio.max(axis=-1, keepdims=True)
     smallest = np.where(draft == 0, largest, ratio).min(axis=-1)
     return np.maximum(smallest, np.abs(local))
-
-
-def _ones(like: Array) -> Array:
-    return np.full(like.shape, Fraction(1), dtype=object) if is_rational(like) else np.ones(like.shape)

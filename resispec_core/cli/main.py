@@ -1,0 +1,65 @@
+"""The `resispec` command: one group, one place that turns errors into messages and exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+import click
+
+from resispec_core import __version__
+from resispec_core.cli.audit import audit
+from resispec_core.cli.info import info
+from resispec_core.cli.record import record
+from resispec_core.cli.rules import rules
+from resispec_core.errors import BudgetExceededError, InputError
+
+USAGE_ERROR, INCONCLUSIVE, INTERRUPTED = 2, 3, 130
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="resispec")
+def group() -> None:
+    """Says exactly whether a speculative-sampling verifier keeps the target model's distribution.
+
+    Exit codes: 0 exact or within the stated bound, 1 biased, 2 unusable input, 3 inconclusive, 130 interrupted.
+    """
+
+
+for command in (audit, rules, record, info):
+    group.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its status; no traceback for anything a user can cause."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        status = group.main(arguments, prog_name="resispec", standalone_mode=False)
+    except click.exceptions.Abort:
+        _complain("interrupted", arguments)
+        status = INTERRUPTED
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        usage = f"\n{context.get_usage()}" if context else ""
+        _complain(error.format_message() + usage, arguments)
+        status = error.exit_code
+    except InputError as error:
+        _complain(str(error), arguments)
+        status = USAGE_ERROR
+    except BudgetExceededError as error:
+        _complain(str(error), arguments)
+        status = INCONCLUSIVE
+    except KeyboardInterrupt:
+        _complain("interrupted", arguments)
+        status = INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        status = 0
+    sys.exit(status or 0)
+
+
+def _complain(message: str, arguments: Sequence[str]) -> None:
+    if "--json" in arguments:
+        click.echo(json.dumps({"error": message}))
+    click.echo(f"resispec: {message}", err=True)

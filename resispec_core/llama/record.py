@@ -1,0 +1,248 @@
+"""Record the rows of a real target and draft over given texts into a store."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from resispec_core import __version__
+from resispec_core.errors import InputError
+from resispec_core.llama import models
+from resispec_core.llama.prompts import BUILT_IN, Prompt, spread_indices
+from resispec_core.llama.store import LogitsStore, Position, Row
+from resispec_core.llama.writer import StoreWriter
+
+CONTEXT_TOKENS = 8
+DTYPES = ("float32", "bfloat16", "float16")
+Progress = Callable[[str, int, int], None]
+
+
+def record(
+    out: str | Path,
+    *,
+    target: str | Path = models.BUILT_IN,
+    draft: str | Path | None = None,
+    skip_layers: str | None = None,
+    prompts: Sequence[Prompt] = BUILT_IN,
+    positions_per_prompt: int = 7,
+    rows_per_shard: int = 7,
+    dtype: str = "float32",
+    device: str = "cpu",
+    progress: Progress | None = None,
+) -> LogitsStore:
+    """Run both models over the prompts and store their next-token rows at evenly spread positions.
+
+    ``target`` and ``draft`` are ``builtin``, a Hugging Face folder or a GGUF file; without ``draft`` the
+    target with ``skip_layers`` left out (default 12-17, counted from 0) drafts. ``dtype`` is that of
+    weights and activations; the log-softmax is taken in float32 and stored as fp16. ``progress(stage, done,
+    total)`` is called before every stage and after every shard.
+
+    A run that was interrupted is continued by the same call; one that is complete is opened, and no weights
+    are loaded. Raises InputError before any weights are loaded wherever that is possible.
+
+    Cost: one forward pass of each model per prompt (logits at the chosen positions only), and 4V bytes of
+    disk per position.
+    """
+    if draft is not None and skip_layers is not None:
+        raise InputError(
+            f"draft {draft} and skip_layers {skip_layers!r} exclude each other: pass one of them"
+        )
+    if rows_per_shard < 1:
+        raise InputError(f"rows per shard is {rows_per_shard}; pass at least 1")
+    if dtype not in DTYPES:
+        raise InputError(f"dtype {dtype!r} is not one of {', '.join(DTYPES)}")
+    tell = progress or _silent
+    tell("reading tokenizer and configuration", 0, 0)
+    pair = _Pair(target, draft, skip_layers, dtype, device)
+    tokenizer = pair.tokenizer
+    token_ids = [[int(i) for i in tokenizer(prompt.text)["input_ids"]] for prompt in prompts]
+    planned = plan_positions(prompts, token_ids, positions_per_prompt, tokenizer, pair.context_limit)
+    tell("hashing weights", 0, 0)
+    settings = {
+        **pair.settings(),
+        "libraries": library_versions(),
+        "dtype": "float16",
+        "values": "natural log-probabilities",
+        "positions_per_prompt": positions_per_prompt,
+        "prompts": [
+            {"name": prompt.name, "text": prompt.text, "token_ids": ids}
+            for prompt, ids in zip(prompts, token_ids, strict=True)
+        ],
+    }
+    writer = StoreWriter(Path(out), settings, planned, token_texts(tokenizer))
+    if writer.done < len(planned):
+        tell("loading models", writer.done, len(planned))
+        pair.load()
+        rows = recorded_rows(pair, token_ids, planned[writer.done :])
+        while writer.done < len(planned):
+            tell("recording", writer.done, len(planned))
+            wanted = min(rows_per_shard, len(planned) - writer.done)
+            shard = [next(rows) for _ in range(wanted)]
+            writer.append(np.stack([row for row, _ in shard]), np.stack([row for _, row in shard]))
+    tell("recording", writer.done, len(planned))
+    return LogitsStore.open(out)
+
+
+def _silent(stage: str, done: int, total: int) -> None:
+    """Show no progress."""
+
+
+class _Pair:
+    """The two models: what they are from the start, their weights after :meth:`load`."""
+
+    def __init__(
+        self, target: str | Path, draft: str | Path | None, skipped: str | None, dtype: str, device: str
+    ) -> None:
+        self._dtype, self._device = dtype, device
+        self._target = models.find_model(target)
+        self._draft = models.find_model(draft) if draft is not None else None
+        self._skipped = [] if self._draft else models.parse_layers(skipped or models.DEFAULT_SKIP)
+        config = models.load_config(self._target)
+        self._layers = int(config.num_hidden_layers)
+        self._draft_layers = self._layers - len(self._skipped)
+        self.vocabulary = int(config.vocab_size)
+        self.context_limit = int(config.max_position_embeddings)
+        if self._draft is None:
+            models.check_layers(self._skipped, self._layers)
+        self.tokenizer = models.load_tokenizer(self._target)
+        self.tokenizer_sha256 = tokenizer_hash(self.tokenizer)
+        if len(self.tokenizer) > self.vocabulary:
+            raise InputError(
+                f"the tokenizer of {self._target.id} has {len(self.tokenizer)} tokens, its model "
+                f"{self.vocabulary}: they do not belong together"
+            )
+        if self._draft is not None:
+            self._check_draft(self._draft)
+
+    def _check_draft(self, source: models.ModelSource) -> None:
+        config = models.load_config(source)
+        if config.vocab_size != self.vocabulary:
+            raise InputError(
+                f"vocabularies differ: target {self._target.id} has {self.vocabulary} tokens, "
+                f"draft {source.id} has {config.vocab_size}; speculative sampling needs one vocabulary: "
+                "choose a draft of the same family"
+            )
+        theirs = models.load_tokenizer(source)
+        if tokenizer_hash(theirs) != self.tokenizer_sha256:
+            raise InputError(
+                f"vocabularies differ: {first_token_difference(self.tokenizer, theirs)} "
+                f"(target {self._target.id}, draft {source.id}); choose a draft with the target's tokenizer"
+            )
+        self._draft_layers = int(config.num_hidden_layers)
+        self.context_limit = min(self.context_limit, int(config.max_position_embeddings))
+
+    def settings(self) -> dict[str, Any]:
+        """What decides the rows, for ``store.json``. Cost: hashes the weights."""
+        target = {"id": self._target.id, "files": self._target.hashes(), "layers": self._layers}
+        draft = target if self._draft is None else {"id": self._draft.id, "files": self._draft.hashes()}
+        draft = {"id": draft["id"], "files": draft["files"], "layers_skipped": self._skipped}
+        return {
+            "target": target,
+            "draft": {**draft, "layers": self._draft_layers},
+            "tokenizer_sha256": self.tokenizer_sha256,
+            "vocabulary_size": self.vocabulary,
+            "compute": {"dtype": self._dtype, "device": self._device},
+        }
+
+    def load(self) -> None:
+        options = {"dtype": self._dtype, "device": self._device}
+        self.target = models.load_model(self._target, **options)
+        if self._draft is None:
+            self.draft = models.skip_layers(self.target, self._skipped)
+        else:
+            self.draft = models.load_model(self._draft, **options)
+
+
+def plan_positions(
+    prompts: Sequence[Prompt], token_ids: Sequence[Sequence[int]], count: int, tokenizer: Any, limit: int
+) -> list[Position]:
+    """The positions to record, in row order; raises InputError naming a prompt too short or too long."""
+    planned = []
+    for number, (prompt, ids) in enumerate(zip(prompts, token_ids, strict=True)):
+        if len(ids) > limit:
+            raise InputError(
+                f"prompt {prompt.name!r} has {len(ids)} tokens, the models take {limit}; shorten it"
+            )
+        try:
+            indices = spread_indices(len(ids), count)
+        except InputError as error:
+            raise InputError(f"prompt {prompt.name!r}: {error}") from None
+        for i in indices:
+            context = tokenizer.decode(ids[max(0, i - CONTEXT_TOKENS) : i])
+            planned.append(Position(number, i, context, ids[i], tokenizer.decode([ids[i]])))
+    return planned
+
+
+def recorded_rows(
+    pair: _Pair, token_ids: Sequence[Sequence[int]], planned: Sequence[Position]
+) -> Iterator[tuple[Row, Row]]:
+    """Yield the fp16 rows of target and draft at the planned positions, one forward pass a prompt."""
+    for prompt in dict.fromkeys(position.prompt for position in planned):
+        indices = [position.index for position in planned if position.prompt == prompt]
+        ids = token_ids[prompt]
+        yield from zip(
+            log_probabilities(pair.target, ids, indices),
+            log_probabilities(pair.draft, ids, indices),
+            strict=True,
+        )
+
+
+def log_probabilities(model: Any, token_ids: Sequence[int], indices: Sequence[int]) -> list[Row]:
+    """Natural log-probabilities of token i given those before it, for every i in ``indices``: (V,) fp16.
+
+    The log-softmax is taken in float32. Raises InputError when the model returns NaN.
+    Cost: one forward pass over the tokens before the last index; logits at the chosen positions only.
+    """
+    torch, _ = models.libraries()
+    with torch.inference_mode():
+        tokens = torch.tensor([list(token_ids[: max(indices)])], device=model.device)
+        hidden = model.model(input_ids=tokens, use_cache=False).last_hidden_state[0]
+        logits = model.lm_head(hidden[[i - 1 for i in indices]])
+        rows = torch.log_softmax(logits.float(), dim=-1).to(torch.float16).cpu().numpy()
+    for i, row in zip(indices, rows, strict=True):
+        if np.isnan(row).any():
+            raise InputError(
+                f"the model returns NaN at token {i} of a prompt; its weights are damaged, or use float32"
+            )
+    return list(rows)
+
+
+def token_texts(tokenizer: Any) -> list[str]:
+    """The text of every token id; the tokenizer's name of it where that is an unfinished character."""
+    names = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
+    texts = [tokenizer.decode([i]) for i in range(len(tokenizer))]
+    return [str(name) if "\ufffd" in text else text for name, text in zip(names, texts, strict=True)]
+
+
+def tokenizer_hash(tokenizer: Any) -> str:
+    """SHA-256 of the JSON list of token names in id order: what an id means, whatever file it is from."""
+    names = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
+    return hashlib.sha256(json.dumps(names, ensure_ascii=False).encode()).hexdigest()
+
+
+def first_token_difference(target: Any, draft: Any) -> str:
+    """Name the first token id that two tokenizers read differently."""
+    if len(target) != len(draft):
+        return f"the tokenizers have {len(target)} and {len(draft)} tokens"
+    pairs = zip(*(tok.convert_ids_to_tokens(range(len(tok))) for tok in (target, draft)), strict=True)
+    return next(
+        (f"token {i} is {a!r} and {b!r}" for i, (a, b) in enumerate(pairs) if a != b), "no token differs"
+    )
+
+
+def library_versions() -> dict[str, str]:
+    """Versions of everything that computes or writes the rows."""
+    versions = {"python": platform.python_version(), "resispec-core": __version__}
+    for name in ("numpy", "safetensors", "torch", "transformers", "tokenizers", "gguf"):
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = "absent"
+    return versions

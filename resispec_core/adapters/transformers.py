@@ -78,9 +78,19 @@ def audit() -> list[Audited]:
     for dtype in ("float64", "float32"):
         for drafted in (1, 2):
             setting = f"{dtype}, {drafted} drafted"
-            found.append(Audited("transformers", version, FUNCTION, setting, audit_speculative(drafted, dtype=dtype)))
+            found.append(
+                Audited("transformers", version, FUNCTION, setting, audit_speculative(drafted, dtype=dtype))
+            )
     # At u = 0 the comparison u <= 0 holds, so the grid gives a masked token mass q(x) times P(u = 0).
     for dtype in ("float32", "float16", "bfloat16"):
         report = audit_speculative(1, dtype=dtype, start=2, grid=True)
-        found.append(Audited("transformers", version, FUNCTION, f"{dtype}, 1 drafted, a masked token, real coin grid", report))
+        found.append(
+            Audited(
+                "transformers",
+                version,
+                FUNCTION,
+                f"{dtype}, 1 drafted, a masked token, real coin grid",
+                report,
+            )
+        )
     return found

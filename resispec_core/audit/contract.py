@@ -47,7 +47,9 @@ class Finding:
         return {"promise": self.promise, "holds": self.holds, "detail": self.detail, **self.figures}
 
 
-def draft_law(propose: Callable[[np.random.Generator], tuple[int, Any]], *, budget: Budget | None = None) -> Finding:
+def draft_law(
+    propose: Callable[[np.random.Generator], tuple[int, Any]], *, budget: Budget | None = None
+) -> Finding:
     """Is the declared draft law the law actually drawn from?
 
     ``propose(rng)`` draws one token and returns it with the row it declares. Replayed exactly; the finding gives the
@@ -58,7 +60,9 @@ def draft_law(propose: Callable[[np.random.Generator], tuple[int, Any]], *, budg
 
     def call() -> Any:
         token, declared = propose(ForkGenerator())
-        row = law(np.array(declared, dtype=object if _is_exact(declared) else np.float64), name="declared draft law")
+        row = law(
+            np.array(declared, dtype=object if _is_exact(declared) else np.float64), name="declared draft law"
+        )
         if rows and not np.array_equal(rows[0], row):
             raise InputError("the declared draft law changes with the draw; declare one row per context")
         rows.append(row)
@@ -71,9 +75,19 @@ def draft_law(propose: Callable[[np.random.Generator], tuple[int, Any]], *, budg
     crashed = [str(key) for key in found.law if isinstance(key, Crash)]
     gap = float(total_variation(drawn, declared)) if not crashed else 1.0
     allowed = rounding(max(declared.size, 2), 2, "float64")
-    detail = crashed[0] if crashed else f"TV between the drawn and the declared law is {gap:.6g}, {found.paths} paths"
-    figures = {"total_variation": gap, "drawn": [str(x) for x in drawn], "declared": [str(x) for x in declared]}
-    return Finding("the declared draft law is the law drawn from", gap <= allowed and not crashed, detail, figures)
+    detail = (
+        crashed[0]
+        if crashed
+        else f"TV between the drawn and the declared law is {gap:.6g}, {found.paths} paths"
+    )
+    figures = {
+        "total_variation": gap,
+        "drawn": [str(x) for x in drawn],
+        "declared": [str(x) for x in declared],
+    }
+    return Finding(
+        "the declared draft law is the law drawn from", gap <= allowed and not crashed, detail, figures
+    )
 
 
 def _is_exact(row: Any) -> bool:
@@ -93,16 +107,22 @@ def rows_filtered(logits: Sequence[Any], rows: Sequence[Any], **filters: Any) ->
         right = law_from_logits(np.asarray(raw, dtype=np.float64), **filters, name=f"logits of row {index}")
         used_row = np.asarray(used, dtype=np.float64)
         if used_row.shape != right.shape:
-            return Finding("rows are filtered alike", False, f"row {index} has shape {used_row.shape}, not {right.shape}")
+            return Finding(
+                "rows are filtered alike", False, f"row {index} has shape {used_row.shape}, not {right.shape}"
+            )
         gap = float(total_variation(used_row, right))
         if not gap <= worst:
             worst, place = gap, index
     allowed = rounding(len(np.asarray(rows[0])), 2, "float32")
     detail = f"largest TV from the plain sampler's law is {worst:.6g}, at row {place} of {len(rows)}"
-    return Finding("rows are filtered alike", worst <= allowed, detail, {"total_variation": worst, "row": place})
+    return Finding(
+        "rows are filtered alike", worst <= allowed, detail, {"total_variation": worst, "row": place}
+    )
 
 
-def independent_streams(call: Callable[[np.random.Generator], Any], *, budget: Budget | None = None) -> Finding:
+def independent_streams(
+    call: Callable[[np.random.Generator], Any], *, budget: Budget | None = None
+) -> Finding:
     """Are proposal, coin and residual draw independent streams?
 
     ``call(rng)`` is one whole step. A coin compared at two places, or noise raced twice, is named. Two comparisons of
@@ -111,7 +131,9 @@ def independent_streams(call: Callable[[np.random.Generator], Any], *, budget: B
     with controlled():
         found = outcomes(lambda: call(ForkGenerator()), budget or Budget())
     reused = found.reused.most_common(1)
-    detail = f"one coin is used at {reused[0][0]}" if reused else f"no coin is used twice, {found.paths} paths"
+    detail = (
+        f"one coin is used at {reused[0][0]}" if reused else f"no coin is used twice, {found.paths} paths"
+    )
     return Finding("proposal, coin and residual are independent streams", not reused, detail)
 
 
@@ -138,16 +160,22 @@ def batch_invariance(
     padded = np.concatenate([np.arange(count), np.zeros(3, dtype=int)])
     layouts: dict[str, list[int]] = {
         "in a batch": run(lambda part: part),
-        "in a permuted batch": [int(token) for token in np.array(run(lambda part: part[order].copy()))[order]],
+        "in a permuted batch": [
+            int(token) for token in np.array(run(lambda part: part[order].copy()))[order]
+        ],
         "in a padded batch": run(lambda part: _pad(part[padded], count))[:count],
         "in strided memory": run(_strided),
     }
     for layout, tokens in layouts.items():
         for row in range(count):
             if tokens[row] != alone[row]:
-                detail = f"row {row} gives token {alone[row]} alone and {tokens[row]} {layout} of {count} rows"
+                detail = (
+                    f"row {row} gives token {alone[row]} alone and {tokens[row]} {layout} of {count} rows"
+                )
                 return Finding("a row does not depend on its batch", False, detail)
-    return Finding("a row does not depend on its batch", True, f"{count} rows alone and in {len(layouts)} layouts")
+    return Finding(
+        "a row does not depend on its batch", True, f"{count} rows alone and in {len(layouts)} layouts"
+    )
 
 
 def _pad(part: Array, count: int) -> Array:
@@ -172,7 +200,9 @@ def vocabulary_map(map_row: Callable[[Array], Any], draft_row: Any, ids: Sequenc
     right[list(ids)] = source
     used = np.asarray(map_row(source.copy()), dtype=np.float64)
     if used.shape != right.shape:
-        return Finding("draft columns are mapped like draft ids", False, f"the row has shape {used.shape}, not ({size},)")
+        return Finding(
+            "draft columns are mapped like draft ids", False, f"the row has shape {used.shape}, not ({size},)"
+        )
     wrong = np.flatnonzero(used != right)
     detail = f"{size} columns agree"
     if wrong.size:
@@ -224,7 +254,9 @@ def seeds_per_row(sample: Callable[[Sequence[int | None]], Any], *, length_matte
     if np.array_equal(batch[0], batch[1]):
         return Finding(promise, False, "seeds 5 and 11 give the same tokens")
     if batch.shape[1] > 8 and len(set(batch[2].tolist())) == 1 and len(set(batch.reshape(-1).tolist())) > 1:
-        return Finding(promise, False, f"an unseeded row beside seeded ones is constant: {batch[2].tolist()[:8]}")
+        return Finding(
+            promise, False, f"an unseeded row beside seeded ones is constant: {batch[2].tolist()[:8]}"
+        )
     return Finding(promise, True, f"{batch.shape[1]} draws a row, alone and in a batch of 4")
 
 
@@ -236,11 +268,15 @@ def causal_rows(rows: Callable[[Sequence[int]], Any], drafts: Sequence[int], siz
         other = np.asarray(rows(changed))
         if not np.array_equal(base[: place + 1], other[: place + 1]):
             row = int(np.argmax((base != other).any(axis=1)))
-            return Finding("a row conditions on earlier tokens only", False, f"draft {place} changes target row {row}")
+            return Finding(
+                "a row conditions on earlier tokens only", False, f"draft {place} changes target row {row}"
+            )
     return Finding("a row conditions on earlier tokens only", True, f"{len(drafts)} drafts changed in turn")
 
 
-def state_after_step(commit: Callable[[Any, Sequence[int]], Any], start: Any, tokens: Sequence[int]) -> Finding:
+def state_after_step(
+    commit: Callable[[Any, Sequence[int]], Any], start: Any, tokens: Sequence[int]
+) -> Finding:
     """Is the state after one step of several tokens that of token-by-token decoding? ``commit`` returns a new state."""
     together = commit(start, list(tokens))
     one_by_one = start

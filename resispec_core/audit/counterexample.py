@@ -84,7 +84,9 @@ def table(model: Markov) -> dict[str, Any]:
     return {"start": texts(model.start), "rows": [texts(row) for row in model.rows]}
 
 
-def from_report(report: Any, kind: str, subject: str, target: Any, draft: Any, **settings: Any) -> Counterexample:
+def from_report(
+    report: Any, kind: str, subject: str, target: Any, draft: Any, **settings: Any
+) -> Counterexample:
     """The counterexample that ``report`` found on this input."""
     data = report.to_json()
     return Counterexample(
@@ -103,13 +105,17 @@ def load(path: Path | str) -> Counterexample:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}); give the path of a counterexample file") from None
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror}); give the path of a counterexample file"
+        ) from None
     except ValueError as error:
         raise InputError(f"{path}: not JSON ({error}); it may be cut off, write it again") from None
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
         raise InputError(f"{path}: not a counterexample file; its 'schema' must be {SCHEMA!r}")
     if data.get("version") != VERSION:
-        raise InputError(f"{path}: version {data.get('version')!r} is not known here (known: {VERSION}); update resispec")
+        raise InputError(
+            f"{path}: version {data.get('version')!r} is not known here (known: {VERSION}); update resispec"
+        )
     for key, kind in {"subject": str, "settings": dict, "options": dict, "found": dict}.items():
         if not isinstance(data.get(key), kind):
             raise InputError(f"{path}: entry {key!r} is {data.get(key)!r}; it must be a {kind.__name__}")
@@ -119,7 +125,9 @@ def load(path: Path | str) -> Counterexample:
         shape = data.get(key)
         wanted = dict if data["kind"] == "step" else list
         if not isinstance(shape, wanted):
-            raise InputError(f"{path}: entry {key!r} is {shape!r:.60}; it must be a {wanted.__name__} of rows")
+            raise InputError(
+                f"{path}: entry {key!r} is {shape!r:.60}; it must be a {wanted.__name__} of rows"
+            )
         model(shape, f"{path}: {key}") if wanted is dict else row(shape, f"{path}: {key}")
     known = ("kind", "subject", "target", "draft", "settings", "options", "found")
     return Counterexample(**{key: data[key] for key in known})
@@ -156,6 +164,8 @@ def reproduce(case: Counterexample, function: Callable[..., Any] | None = None) 
     if function is None:
         raise InputError(f"a {case.kind} counterexample needs its callable, {case.subject}; load it first")
     if case.kind == "step":
-        return replay_step(function, model(case.target, "target"), model(case.draft, "draft"), **case.settings)
+        return replay_step(
+            function, model(case.target, "target"), model(case.draft, "draft"), **case.settings
+        )
     run = replay_verify if case.kind == "verify" else tape_audit
-    return run(function, row(case.target, "target"), row(case.draft, "draft"), **case.settings)  # type: ignore[operator]
+    return run(function, row(case.target, "target"), row(case.draft, "draft"), **case.settings)

@@ -65,7 +65,9 @@ def worsen(audit: Audit, start: Case, trials: int = 24, seed: int = 0) -> Case:
         rows = []
         for row in (best.target, best.draft):
             scale = max(entry.denominator for entry in row)
-            weights = [max(0, round(float(entry) * scale * 2) + rng.choice((-2, -1, 0, 0, 1, 2))) for entry in row]
+            weights = [
+                max(0, round(float(entry) * scale * 2) + rng.choice((-2, -1, 0, 0, 1, 2))) for entry in row
+            ]
             rows.append(tuple(fractions(*weights)) if any(weights) else row)
         case = _try(audit, rows[0], rows[1], best.candidates)
         if case is not None and case.report.total_variation > best.report.total_variation:

@@ -76,7 +76,9 @@ class TapeReport:
 class _Kernel:
     """The function on integer grid coordinates, counting and remembering its calls."""
 
-    def __init__(self, call: Callable[[Array], Any], coins: int, bits: int, dtype: Any, budget: list[int]) -> None:
+    def __init__(
+        self, call: Callable[[Array], Any], coins: int, bits: int, dtype: Any, budget: list[int]
+    ) -> None:
         self.call, self.coins, self.top, self.dtype, self.budget = call, coins, (1 << bits) - 1, dtype, budget
         self.known: dict[tuple[int, ...], int] = {}
         self.errors: dict[tuple[int, ...], str] = {}
@@ -154,7 +156,7 @@ def tape_audit(
     missed = wrong / checks
     biased = tv > allowed + 4 * missed or bool(findings)
     verdict = Verdict.BIASED if biased else Verdict.INCONCLUSIVE if tv > allowed else Verdict.NOT_REFUTED
-    subject = name or getattr(kernel, "__name__", "kernel")
+    subject = name or str(getattr(kernel, "__name__", "kernel"))
     return TapeReport(subject, verdict, tv, found[:-1], p, budget[0], allowed, missed, findings[:20])
 
 
@@ -209,7 +211,15 @@ def _adversarial(run: _Kernel, cells: list[tuple[Edges, int]], drawn: tuple[int,
     for edges, _ in cells[:256]:
         middle = tuple((low + high - 1) // 2 for low, high in edges)
         for place, (low, high) in enumerate(edges):
-            for value in {0, run.top, low, max(low - 1, 0), min(low + 1, run.top), high - 1, min(high, run.top)}:
+            for value in {
+                0,
+                run.top,
+                low,
+                max(low - 1, 0),
+                min(low + 1, run.top),
+                high - 1,
+                min(high, run.top),
+            }:
                 point = (*middle[:place], value, *middle[place + 1 :])
                 token = run(point)
                 shown = ", ".join(f"{coordinate / (run.top + 1):.9g}" for coordinate in point)

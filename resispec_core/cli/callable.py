@@ -44,7 +44,7 @@ def load_callable(spec: str) -> Callable[..., Any]:
         found = getattr(found, part)
     if not callable(found):
         raise InputError(f"{spec} is {type(found).__name__}, not a callable")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _load_file(path: Path) -> Any:
@@ -69,7 +69,8 @@ def _load_module(place: str, spec: str) -> Any:
         return importlib.import_module(place)
     except ModuleNotFoundError as error:
         raise InputError(
-            f"{spec}: module {error.name!r} is not installed or not on the path; for a file write path/to/file.py:callable"
+            f"{spec}: module {error.name!r} is not installed or not on the path; "
+            "for a file write path/to/file.py:callable"
         ) from None
     except Exception as error:
         raise InputError(f"{spec}: importing {place} failed: {type(error).__name__}: {error}") from error
@@ -165,9 +166,11 @@ def audit_callable(
         raise InputError("target and draft go together; give both rows, or neither for the suite's own cases")
     if library not in ("numpy", "torch"):
         raise InputError(f"library is {library!r}; known: numpy, torch")
-    say = progress or (lambda text: None)
+    say = progress or (lambda _: None)
     if signature == "step":
-        result = _audit_step(function, subject, library, numbers, precision, horizon, max_runs, target, draft, say)
+        result = _audit_step(
+            function, subject, library, numbers, precision, horizon, max_runs, target, draft, say
+        )
     else:
         settings: dict[str, Any] = {"draw": draw}
         if signature == "verify":
@@ -255,7 +258,12 @@ def _audit_step(
         report, one, other = min(failing, key=lambda item: item[1].size)
         for length in range(1, horizon):
             shorter = replay_step(
-                function, one, other, **{**settings, "horizon": length}, budget=Budget(runs=max_runs), monte_carlo=0
+                function,
+                one,
+                other,
+                **{**settings, "horizon": length},
+                budget=Budget(runs=max_runs),
+                monte_carlo=0,
             )
             if shorter.verdict is Verdict.BIASED:
                 report, settings = shorter, {**settings, "horizon": length}

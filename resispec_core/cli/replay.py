@@ -14,7 +14,9 @@ from resispec_core.errors import BudgetExceededError, InputError
 
 @click.command("replay")
 @click.argument("file", type=click.Path())
-@click.option("--callable", "spec", help="Reproduce on this callable instead (module:callable or file.py:callable).")
+@click.option(
+    "--callable", "spec", help="Reproduce on this callable instead (module:callable or file.py:callable)."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def replay(file: str, spec: str | None, as_json: bool) -> None:
     """Audit a counterexample file's subject on its input again.
@@ -25,7 +27,9 @@ def replay(file: str, spec: str | None, as_json: bool) -> None:
     try:
         case = load(file)
         if spec is not None and case.kind == "rule":
-            raise InputError(f"{file} is about the rule {case.subject!r}; --callable needs a callable's counterexample")
+            raise InputError(
+                f"{file} is about the rule {case.subject!r}; --callable needs a callable's counterexample"
+            )
         function = None if case.kind == "rule" else load_callable(spec or case.subject)
         report: Any = reproduce(case, function)
     except (InputError, BudgetExceededError) as error:
@@ -36,7 +40,9 @@ def replay(file: str, spec: str | None, as_json: bool) -> None:
         click.echo(json.dumps(data))
     else:
         click.echo(f"{spec or case.subject} ({case.kind})")
-        click.echo(f"  in the file: {case.found.get('verdict')}, TV = {_number(case.found.get('total_variation'))}")
+        click.echo(
+            f"  in the file: {case.found.get('verdict')}, TV = {_number(case.found.get('total_variation'))}"
+        )
         click.echo(f"  now:         {data['verdict']}, TV = {_number(data['total_variation'])}")
         if data.get("witness"):
             click.echo(f"  witness:     {data['witness']}")

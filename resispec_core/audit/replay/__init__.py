@@ -5,4 +5,13 @@ from resispec_core.audit.replay.engine import replay_step, replay_verify
 from resispec_core.audit.replay.report import ReplayReport, Witness
 from resispec_core.audit.replay.trail import Budget, LeakError, RefusalError
 
-__all__ = ["Budget", "LeakError", "RefusalError", "ReplayReport", "Witness", "draw", "replay_step", "replay_verify"]
+__all__ = [
+    "Budget",
+    "LeakError",
+    "RefusalError",
+    "ReplayReport",
+    "Witness",
+    "draw",
+    "replay_step",
+    "replay_verify",
+]

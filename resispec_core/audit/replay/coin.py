@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 from resispec_core.audit.replay.grid import FRACTION_53, Grid
 from resispec_core.audit.replay.trail import (
+    NEGLIGIBLE,
     ONE,
     ZERO,
     LeakError,
@@ -86,7 +87,16 @@ class Unit:
         if high <= low:
             return False
         pieces = [(high - low) / width, (low - self.low) / width, (self.high - high) / width]
-        taken = trail.choose(pieces, lambda branch: f"coin {self.number + 1}: {label} {'holds' if branch == 0 else 'fails'}")
+        if trail.neglect:
+            light = [piece for piece in pieces if 0 < piece < NEGLIGIBLE]
+            if light:
+                trail.neglected += sum(light, ZERO) * trail.weight
+                kept = [ZERO if piece < NEGLIGIBLE else piece for piece in pieces]
+                if sum(piece > 0 for piece in kept) == 1:
+                    return kept[0] > 0
+        taken = trail.choose(
+            pieces, lambda branch: f"coin {self.number + 1}: {label} {'holds' if branch == 0 else 'fails'}"
+        )
         if taken == 0:
             self.low, self.high = low, high
         elif taken == 1:
@@ -316,7 +326,9 @@ class Symbol:
             return False
         cut = self._cut(exact_number(other))
         unit = self.unit
-        return unit.narrow(self.trail, unit.below(cut, False), unit.below(cut, True), f"equals {_short(other)}")
+        return unit.narrow(
+            self.trail, unit.below(cut, False), unit.below(cut, True), f"equals {_short(other)}"
+        )
 
     def __ne__(self, other: Any) -> Any:
         same = self.__eq__(other)
@@ -441,7 +453,11 @@ def evaluate(symbol: Symbol, u: float) -> float:
         inner = u**power if u > 0 or power > 0 else math.inf
     else:
         noise = -_log(u) if kind.endswith("e") else -_log(1 - u)
-        inner = {"g": -_log(noise), "r": 1 / noise if noise > 0 else math.inf}.get(kind[0], noise) if len(kind) == 2 else noise
+        inner = (
+            {"g": -_log(noise), "r": 1 / noise if noise > 0 else math.inf}.get(kind[0], noise)
+            if len(kind) == 2
+            else noise
+        )
     return float(symbol.scale) * inner + float(symbol.shift)
 
 

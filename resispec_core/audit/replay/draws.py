@@ -1,4 +1,4 @@
-"""What every random source asks for: a uniform, exponential noise, an index. Symbolic in a replay, concrete in a re-run.
+"""What every random source asks for: a uniform, exponential noise, an index; as symbols or as numbers.
 
 A ``Concrete`` trail repeats one explored path with ordinary numbers: each coin gets a value inside the interval
 that the path left open. The sampler must then do what it did symbolically; that check is run on crashes always and
@@ -41,7 +41,9 @@ class Concrete:
     def next(self) -> Any:
         """The next recorded draw; a refusal where the re-run wants more draws than the replay had."""
         if self._place == len(self._values):
-            raise RefusalError(f"the concrete re-run of a path draws more than its replay did, at {call_site()}")
+            raise RefusalError(
+                f"the concrete re-run of a path draws more than its replay did, at {call_site()}"
+            )
         self._place += 1
         return self._values[self._place - 1]
 
@@ -118,7 +120,9 @@ def ordered(weights: Sequence[Any], count: int, label: str) -> list[int]:
 def integer(low: int, high: int, label: str) -> int:
     """A uniform integer in [low, high)."""
     if high - low > 4096:
-        raise required().refuse(RefusalError(f"{label} has {high - low} values at {call_site()}; too many to branch on"))
+        raise required().refuse(
+            RefusalError(f"{label} has {high - low} values at {call_site()}; too many to branch on")
+        )
     return low + categorical([1] * (high - low), label)
 
 

@@ -24,7 +24,9 @@ class CoinArray(np.ndarray):
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Any:
         """A copy that stays symbolic for any float dtype."""
-        if np.issubdtype(np.dtype(dtype), np.floating) and any(isinstance(entry, Symbol) for entry in self.flat):
+        if np.issubdtype(np.dtype(dtype), np.floating) and any(
+            isinstance(entry, Symbol) for entry in self.flat
+        ):
             return self.copy()
         return super().astype(dtype, *args, **kwargs)
 
@@ -35,19 +37,21 @@ class CoinArray(np.ndarray):
             return order if count is None else order[..., 0]
         if self.ndim == 1 or axis is None:
             wanted = self.size if count is None else count
-            found = ranking(list(self.flat), wanted, largest=largest)
-            return found[0] if count == 1 else np.array(found)
+            order = ranking(list(self.flat), wanted, largest=largest)
+            return order[0] if count == 1 else np.array(order)
         moved = np.moveaxis(np.asarray(self), axis, -1)
         rows = moved.reshape(-1, moved.shape[-1])
-        found = [ranking(list(row), moved.shape[-1] if count is None else count, largest=largest) for row in rows]
+        found = [
+            ranking(list(row), moved.shape[-1] if count is None else count, largest=largest) for row in rows
+        ]
         shaped = np.array(found).reshape(*moved.shape[:-1], -1)
         return shaped[..., 0] if count == 1 else np.moveaxis(shaped, -1, axis)
 
-    def argmax(self, axis: Any = None, out: None = None, **_: Any) -> Any:
+    def argmax(self, axis: Any = None, out: Any = None, **_: Any) -> Any:
         """The winner of the race."""
         return self._rank(axis, 1, True)
 
-    def argmin(self, axis: Any = None, out: None = None, **_: Any) -> Any:
+    def argmin(self, axis: Any = None, out: Any = None, **_: Any) -> Any:
         """The winner of the race to the bottom."""
         return self._rank(axis, 1, False)
 
@@ -98,7 +102,9 @@ def check_weights(p: Any, count: int) -> list[Any]:
     if (plain < 0).any():
         raise ValueError("Probabilities are not non-negative")
     if abs(plain.sum() - 1) > max(np.sqrt(np.finfo(np.float64).eps), float(np.sqrt(_eps(row)))):
-        raise ValueError("Probabilities do not sum to 1. See Notes section of docstring for more information.")
+        raise ValueError(
+            "Probabilities do not sum to 1. See Notes section of docstring for more information."
+        )
     return list(row.tolist())
 
 
@@ -128,21 +134,27 @@ def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Any
 
 def _random(size: Any, dtype: Any, out: Any) -> Any:
     if out is not None:
-        raise draws.required().refuse(RefusalError(f"random(out=...) at {call_site()} writes coins into plain memory"))
+        raise draws.required().refuse(
+            RefusalError(f"random(out=...) at {call_site()} writes coins into plain memory")
+        )
     grid = FRACTION_24 if np.dtype(dtype) == np.float32 else FRACTION_53
     return _filled(size, lambda: draws.uniform(grid))
 
 
 def _binomial(n: Any, p: Any, size: Any = None) -> Any:
     if n != 1 or np.ndim(p) != 0:
-        raise draws.required().refuse(RefusalError(f"binomial with n = {n} at {call_site()} is not followed; only n = 1"))
+        raise draws.required().refuse(
+            RefusalError(f"binomial with n = {n} at {call_site()} is not followed; only n = 1")
+        )
     return _whole(size, lambda: int(draws.bernoulli(p, "binomial")))
 
 
 def _multinomial(n: Any, pvals: Any, size: Any = None) -> Any:
     row = np.asarray(pvals)
     if n != 1 or row.ndim != 1 or size is not None:
-        raise draws.required().refuse(RefusalError(f"multinomial at {call_site()}: only one draw from one row is followed"))
+        raise draws.required().refuse(
+            RefusalError(f"multinomial at {call_site()}: only one draw from one row is followed")
+        )
     exact = list(row.tolist())
     if any(weight != weight or weight < 0 or weight > 1 for weight in exact):
         raise ValueError("pvals < 0, pvals > 1 or pvals contains NaNs")
@@ -177,46 +189,54 @@ class ForkGenerator(np.random.Generator):
         super().__init__(_BITS)
         del seed
 
-    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:  # type: ignore[override]
+    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         return _random(size, dtype, out)
 
-    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:  # type: ignore[override]
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         return _filled(size, lambda: low + (high - low) * draws.uniform())
 
-    def choice(  # type: ignore[override]
-        self, a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0, shuffle: bool = True
+    def choice(
+        self,
+        a: Any,
+        size: Any = None,
+        replace: bool = True,
+        p: Any = None,
+        axis: int = 0,
+        shuffle: bool = True,
     ) -> Any:
         if not shuffle and not replace:
-            raise draws.required().refuse(RefusalError(f"choice(shuffle=False) at {call_site()} has no stated order"))
+            raise draws.required().refuse(
+                RefusalError(f"choice(shuffle=False) at {call_site()} has no stated order")
+            )
         return choice(a, size, replace, p) if axis == 0 else _refused("Generator.choice with axis != 0")()
 
-    def integers(  # type: ignore[override]
+    def integers(
         self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
     ) -> Any:
         low, high = (0, low) if high is None else (low, high)
         return _whole(size, lambda: draws.integer(int(low), int(high) + endpoint, "integers"), dtype)
 
-    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:  # type: ignore[override]
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
         return _filled(size, lambda: draws.exponential() * scale)
 
-    def standard_exponential(  # type: ignore[override]
+    def standard_exponential(
         self, size: Any = None, dtype: Any = np.float64, method: str = "zig", out: Any = None
     ) -> Any:
         return _filled(size, draws.exponential) if out is None else _random(size, dtype, out)
 
-    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:  # type: ignore[override]
+    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         return _filled(size, lambda: draws.gumbel() * scale + loc)
 
-    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:  # type: ignore[override]
+    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
         return _binomial(n, p, size)
 
-    def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:  # type: ignore[override]
+    def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:
         return _multinomial(n, pvals, size)
 
-    def permutation(self, x: Any, axis: int = 0) -> Any:  # type: ignore[override]
+    def permutation(self, x: Any, axis: int = 0) -> Any:
         return _permutation(x, axis)
 
-    def shuffle(self, x: Any, axis: int = 0) -> None:  # type: ignore[override]
+    def shuffle(self, x: Any, axis: int = 0) -> None:
         _shuffle(x, axis)
 
 
@@ -230,47 +250,47 @@ class ForkRandomState(np.random.RandomState):
         super().__init__(_LEGACY_BITS)
         del seed
 
-    def seed(self, *_: Any) -> None:  # type: ignore[override]
+    def seed(self, *_: Any) -> None:
         """Seeding changes nothing: every outcome is visited."""
 
-    def random_sample(self, size: Any = None) -> Any:  # type: ignore[override]
+    def random_sample(self, size: Any = None) -> Any:
         return _random(size, np.float64, None)
 
-    def random(self, size: Any = None) -> Any:  # type: ignore[override]
+    def random(self, size: Any = None) -> Any:
         return _random(size, np.float64, None)
 
-    def rand(self, *shape: int) -> Any:  # type: ignore[override]
+    def rand(self, *shape: int) -> Any:
         return _random(shape or None, np.float64, None)
 
-    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:  # type: ignore[override]
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         return _filled(size, lambda: low + (high - low) * draws.uniform())
 
-    def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Any:  # type: ignore[override]
+    def choice(self, a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Any:
         return choice(a, size, replace, p)
 
-    def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:  # type: ignore[override]
+    def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
         low, high = (0, low) if high is None else (low, high)
         return _whole(size, lambda: draws.integer(int(low), int(high), "randint"), dtype)
 
-    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:  # type: ignore[override]
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
         return _filled(size, lambda: draws.exponential() * scale)
 
-    def standard_exponential(self, size: Any = None) -> Any:  # type: ignore[override]
+    def standard_exponential(self, size: Any = None) -> Any:
         return _filled(size, draws.exponential)
 
-    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:  # type: ignore[override]
+    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         return _filled(size, lambda: draws.gumbel() * scale + loc)
 
-    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:  # type: ignore[override]
+    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
         return _binomial(n, p, size)
 
-    def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:  # type: ignore[override]
+    def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:
         return _multinomial(n, pvals, size)
 
-    def permutation(self, x: Any) -> Any:  # type: ignore[override]
+    def permutation(self, x: Any) -> Any:
         return _permutation(x)
 
-    def shuffle(self, x: Any) -> None:  # type: ignore[override]
+    def shuffle(self, x: Any) -> None:
         _shuffle(x)
 
 

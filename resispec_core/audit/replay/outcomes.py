@@ -14,7 +14,16 @@ import numpy as np
 
 from resispec_core.audit.replay.coin import Symbol
 from resispec_core.audit.replay.draws import Active, Concrete, answering
-from resispec_core.audit.replay.trail import ONE, ZERO, Budget, Decision, LeakError, RefusalError, Trail, explore
+from resispec_core.audit.replay.trail import (
+    ONE,
+    ZERO,
+    Budget,
+    Decision,
+    LeakError,
+    RefusalError,
+    Trail,
+    explore,
+)
 
 Tokens = tuple[int, ...]
 CHECKED_PATHS = 64
@@ -41,6 +50,7 @@ class Outcomes:
     heaviest: dict[Tokens | Crash, tuple[Fraction, list[Decision]]] = field(default_factory=dict)
     paths: int = 0
     inexact: int = 0
+    neglected: Fraction = ZERO
     reused: Counter[str] = field(default_factory=Counter)
 
     def add(self, key: Tokens | Crash, weight: Fraction, decisions: list[Decision]) -> None:
@@ -59,22 +69,26 @@ class Outcomes:
                 self.heaviest[key] = (best, other.heaviest[key][1])
         self.paths += other.paths
         self.inexact += other.inexact
+        self.neglected += weight * other.neglected
         self.reused += other.reused
 
 
-def outcomes(call: Callable[[], Any], budget: Budget, *, grid: bool = False) -> Outcomes:
+def outcomes(
+    call: Callable[[], Any], budget: Budget, *, grid: bool = False, neglect: bool = False
+) -> Outcomes:
     """Explore ``call``, which must take fresh copies of its inputs every time. Needs ``patches.controlled()``.
 
     ``call`` returns a token, a sequence of tokens, or a torch tensor of them.
     """
     found = Outcomes()
-    for returned, trail in explore(lambda trail: _run(call, trail), budget, grid=grid):
+    for returned, trail in explore(lambda trail: _run(call, trail), budget, grid=grid, neglect=neglect):
         result, laws = returned
         number = found.paths
         if isinstance(result, Crash) or number < CHECKED_PATHS or number % 16 == 0:
             _check_concrete(call, trail, result)
         found.paths += 1
         found.inexact += trail.inexact
+        found.neglected += trail.neglected
         found.reused += trail.reused
         if isinstance(result, Crash):
             found.add(result, trail.weight, trail.decisions)
@@ -153,17 +167,24 @@ def _expand(tokens: Tokens, laws: dict[int, list[Fraction]]) -> Iterator[tuple[T
 def _check_concrete(call: Callable[[], Any], trail: Trail, result: Any) -> None:
     """Run the path again with ordinary numbers; it must do the same."""
     narrow = any(
-        hasattr(draw, "low") and draw.weight is None and draw.high - draw.low < TOO_NARROW for draw in trail.draws
+        hasattr(draw, "low") and draw.weight is None and draw.high - draw.low < TOO_NARROW
+        for draw in trail.draws
     )
     numbers = Concrete(trail)
     if narrow or not numbers.possible:
         if isinstance(result, Crash) and result.kind in ("TypeError", "AttributeError"):
-            raise RefusalError(f"the sampler raised {result} on a path that cannot be re-run with numbers; not followed")
+            raise RefusalError(
+                f"the sampler raised {result} on a path that cannot be re-run with numbers; not followed"
+            )
         return
     again, _ = _run(call, numbers)
-    same = again.kind == result.kind if isinstance(again, Crash) and isinstance(result, Crash) else again == result
+    same = (
+        again.kind == result.kind
+        if isinstance(again, Crash) and isinstance(result, Crash)
+        else again == result
+    )
     if not same:
         raise LeakError(
-            f"with coins as symbols the sampler gave {result}, with the same coins as numbers {again}: it does something "
-            "to its coins that the replay cannot follow, or depends on something besides its inputs and coins"
+            f"with coins as symbols the sampler gave {result}, with the same coins as numbers {again}: it does "
+            "something to its coins that the replay cannot follow, or depends on something besides its inputs and coins"
         )

@@ -15,6 +15,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,9 @@ UNTOUCHED = ("resispec_core", "numpy.random.")
 def _refused(name: str) -> Callable[..., Any]:
     def refuse(*_: Any, **__: Any) -> Any:
         raise draws.required().refuse(
-            RefusalError(f"{name} is read at {call_site()}; the replay cannot control it, so nothing can be concluded")
+            RefusalError(
+                f"{name} is read at {call_site()}; the replay cannot control it, so nothing can be concluded"
+            )
         )
 
     return refuse
@@ -64,7 +67,7 @@ def _python_methods() -> dict[tuple[Any, str], Any]:
     }
     nothing: Any = lambda *_, **__: None  # noqa: E731
     return {
-        (random.Random, "random"): lambda self: draws.uniform(),
+        (random.Random, "random"): lambda _self: draws.uniform(),
         (random.Random, "getrandbits"): bits,
         (random.Random, "_randbelow"): below,
         (random.Random, "randbytes"): _refused("random.randbytes"),
@@ -85,7 +88,11 @@ def _functions() -> list[tuple[Any, Any]]:
         (random.setstate, _refused("random.setstate")),
         (os.urandom, _refused("os.urandom")),
         (uuid.uuid4, _refused("uuid.uuid4")),
-        *((getattr(secrets, name), _refused(f"secrets.{name}")) for name in secrets.__all__ if name != "SystemRandom"),
+        *(
+            (getattr(secrets, name), _refused(f"secrets.{name}"))
+            for name in secrets.__all__
+            if name != "SystemRandom"
+        ),
         *(_math(name) for name in ("log", "log2", "log10", "log1p", "exp", "expm1", "sqrt", "pow")),
     ]
     if hasattr(os, "getrandom"):
@@ -118,17 +125,17 @@ def controlled() -> Iterator[None]:
             if not isinstance(getattr(module, "__dict__", None), dict) or str(label).startswith(UNTOUCHED):
                 continue
             for name, value in list(vars(module).items()):
-                new: Any = None
+                stand_in: Any = None
                 found = by_identity.get(id(value))
                 if found is not None and found[0] is value:
-                    new = found[1]
+                    stand_in = found[1]
                 elif type(value) is np.random.Generator:
-                    new = generators.setdefault(id(value), numpy_source.ForkGenerator())
+                    stand_in = generators.setdefault(id(value), numpy_source.ForkGenerator())
                 elif type(value) is np.random.RandomState:
-                    new = generators.setdefault(id(value), numpy_source.ForkRandomState())
-                if new is not None:
+                    stand_in = generators.setdefault(id(value), numpy_source.ForkRandomState())
+                if stand_in is not None:
                     undo.append((module, name, value, True))
-                    setattr(module, name, new)
+                    setattr(module, name, stand_in)
         yield
         watch.check()
     finally:
@@ -159,7 +166,9 @@ class Watch:
                 continue
             if kind is np.random.Generator:
                 bits = thing.bit_generator
-                self._add("a numpy Generator", lambda b=bits: b.state, lambda s, b=bits: setattr(b, "state", s))
+                self._add(
+                    "a numpy Generator", partial(getattr, bits, "state"), partial(setattr, bits, "state")
+                )
             elif kind is np.random.RandomState:
                 self._add("a numpy RandomState", thing.get_state, thing.set_state)
             elif kind is random.Random:

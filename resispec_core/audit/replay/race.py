@@ -40,7 +40,9 @@ def race_key(symbol: Symbol) -> tuple[Key, bool]:
     if scale == 1 and shift == 0:
         return ("power", ZERO, 1 / abs(exponent)), exponent > 0
     raise symbol.trail.refuse(
-        RefusalError(f"two coins are compared at {call_site()} in a form that is not a race the harness knows")
+        RefusalError(
+            f"two coins are compared at {call_site()} in a form that is not a race the harness knows"
+        )
     )
 
 
@@ -58,7 +60,9 @@ def _check(symbol: Symbol, symbols: Sequence[Symbol], keys: Sequence[Key], falli
             RefusalError(f"coins in different forms are compared with each other at {call_site()}")
         )
     if symbol.trail.grid:
-        raise symbol.trail.refuse(RefusalError("grid mode counts thresholds, not races; audit this sampler without it"))
+        raise symbol.trail.refuse(
+            RefusalError("grid mode counts thresholds, not races; audit this sampler without it")
+        )
     for entrant in symbols:
         if not entrant.unit.untouched:
             raise symbol.trail.refuse(
@@ -102,7 +106,12 @@ def _earlier(left: Symbol, right: Symbol, first: Fraction, second: Fraction) -> 
     if a.parent is not b.parent:
         raise trail.refuse(RefusalError(f"losers of different races are compared at {call_site()}"))
     total = a.tree + b.tree
-    wins = trail.choose([a.tree / total, b.tree / total], f"race between coins {a.number + 1} and {b.number + 1}") == 0
+    wins = (
+        trail.choose(
+            [a.tree / total, b.tree / total], f"race between coins {a.number + 1} and {b.number + 1}"
+        )
+        == 0
+    )
     _attach(b, a) if wins else _attach(a, b)
     return wins
 
@@ -120,11 +129,15 @@ def ranking(values: Sequence[Any], count: int, *, largest: bool) -> list[int]:
     keys, falling = zip(*(race_key(symbol) for symbol in symbols), strict=True)
     _check(head, symbols, keys, falling)
     if falling[0] != largest and len(entrants) > 1:
-        raise head.trail.refuse(RefusalError(f"the last arrival of a race is wanted at {call_site()}; only the first is"))
+        raise head.trail.refuse(
+            RefusalError(f"the last arrival of a race is wanted at {call_site()}; only the first is")
+        )
     for index in rest:
         if index not in nan and not _certainly_beats(head, keys[0][0], float(values[index]), largest):
             raise head.trail.refuse(
-                RefusalError(f"a number and a coin compete in one race at {call_site()}; only a sure loser may")
+                RefusalError(
+                    f"a number and a coin compete in one race at {call_site()}; only a sure loser may"
+                )
             )
     order = sorted(rest, key=lambda index: -values[index] if largest else values[index])
     order = [index for index in order if index not in nan]
@@ -158,12 +171,16 @@ def _certainly_beats(symbol: Symbol, family: str, number: float, largest: bool) 
 def _winner(symbols: Sequence[Symbol], open_places: Sequence[int]) -> int:
     trail = symbols[0].trail
     units = [symbols[place].unit for place in open_places]
-    top = [place for place, unit in zip(open_places, units, strict=True) if not set(_above(unit)) & set(units)]
+    top = [
+        place for place, unit in zip(open_places, units, strict=True) if not set(_above(unit)) & set(units)
+    ]
     roots = [symbols[place].unit for place in top]
     if len({id(unit.parent) for unit in roots}) > 1:
         raise trail.refuse(RefusalError(f"a race between parts of different races at {call_site()}"))
     total = sum((unit.tree for unit in roots), ZERO)
-    taken = trail.choose([unit.tree / total for unit in roots], lambda index: f"race won by entry {top[index]}")
+    taken = trail.choose(
+        [unit.tree / total for unit in roots], lambda index: f"race won by entry {top[index]}"
+    )
     for place, unit in enumerate(roots):
         if place != taken:
             _attach(unit, roots[taken])
@@ -184,13 +201,17 @@ def _second_race(symbols: Sequence[Symbol], weights: Sequence[Fraction]) -> int:
     second = dict(zip(map(id, units), weights, strict=True))
     everyone = {**first, **{key: ZERO for key in second if key not in first}}
     probabilities = [
-        _joint(first, id(x), second, id(unit), list(everyone)) if second[id(unit)] > 0 else ZERO for unit in units
+        _joint(first, id(x), second, id(unit), list(everyone)) if second[id(unit)] > 0 else ZERO
+        for unit in units
     ]
     total = first[id(x)] / sum(first.values(), ZERO)
     if sum(probabilities, ZERO) != total:
-        raise trail.refuse(RefusalError("two races over the same noise do not add up; this is a fault of the harness"))
+        raise trail.refuse(
+            RefusalError("two races over the same noise do not add up; this is a fault of the harness")
+        )
     taken = trail.choose(
-        [value / total for value in probabilities], lambda index: f"second race over the same noise won by entry {index}"
+        [value / total for value in probabilities],
+        lambda index: f"second race over the same noise won by entry {index}",
     )
     trail.reused[f"noise raced again at {call_site()}"] += 1
     for unit in units:
@@ -202,21 +223,28 @@ def _known_race(symbols: Sequence[Symbol], units: Sequence[Unit]) -> tuple[dict[
     trail = symbols[0].trail
     roots = {id(unit): unit for unit in ([*_above(unit)][-1] if _above(unit) else unit for unit in units)}
     entrants = {id(draw): draw for draw in trail.draws if isinstance(draw, Unit) and draw.weight is not None}
-    starred = all(len(_above(unit)) <= 1 for unit in entrants.values() if ([unit, *_above(unit)])[-1] in roots.values())
+    starred = all(
+        len(_above(unit)) <= 1 for unit in entrants.values() if ([unit, *_above(unit)])[-1] in roots.values()
+    )
     if len(roots) != 1 or not starred or any((unit.weight or ZERO) < 0 for unit in units):
         raise trail.refuse(
-            RefusalError(f"noise is raced again at {call_site()} after more than one plain argmax; not followed")
+            RefusalError(
+                f"noise is raced again at {call_site()} after more than one plain argmax; not followed"
+            )
         )
     x = next(iter(roots.values()))
     members = {key: unit.weight for key, unit in entrants.items() if ([unit, *_above(unit)])[-1] is x}
     return {key: weight for key, weight in members.items() if weight is not None}, x
 
 
-def _joint(first: dict[int, Fraction], x: int, second: dict[int, Fraction], y: int, everyone: list[int]) -> Fraction:
+def _joint(
+    first: dict[int, Fraction], x: int, second: dict[int, Fraction], y: int, everyone: list[int]
+) -> Fraction:
     """P(x wins the first race and y the second)."""
     if x == y:
         bound = sum(
-            (max(first.get(j, ZERO) / first[x], second.get(j, ZERO) / second[x]) for j in everyone if j != x), ZERO
+            (max(first.get(j, ZERO) / first[x], second.get(j, ZERO) / second[x]) for j in everyone if j != x),
+            ZERO,
         )
         return 1 / (1 + bound)
     low = first.get(y, ZERO) / first[x]
@@ -226,7 +254,9 @@ def _joint(first: dict[int, Fraction], x: int, second: dict[int, Fraction], y: i
         high = second[y] / second[x]
         if high <= low:
             return ZERO
-    slopes = [(first.get(j, ZERO) / first[x], second.get(j, ZERO) / second[y]) for j in everyone if j not in (x, y)]
+    slopes = [
+        (first.get(j, ZERO) / first[x], second.get(j, ZERO) / second[y]) for j in everyone if j not in (x, y)
+    ]
     cuts = sorted({c / d for c, d in slopes if d > 0 and c / d > low and (high is None or c / d < high)})
     total, start = ZERO, low
     for stop in [*cuts, high]:

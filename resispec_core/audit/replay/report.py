@@ -68,7 +68,9 @@ class ReplayReport:
 
     def __str__(self) -> str:
         size = f"TV = {float(self.total_variation):.3g}" if self.total_variation else "TV = 0"
-        text = f"{self.verdict.value.replace('_', ' ')}, {self.paths} paths, {size} over {self.horizon} token(s)"
+        text = (
+            f"{self.verdict.value.replace('_', ' ')}, {self.paths} paths, {size} over {self.horizon} token(s)"
+        )
         if self.verdict is Verdict.EXACT_WITHIN:
             text += f", bound {float(self.bound):.2g}"
         if self.crash_mass:

@@ -21,7 +21,9 @@ class Markov:
         self.start = law(start, name="start row")
         count = len(rows)
         if count != self.start.size:
-            raise InputError(f"{count} rows given for a vocabulary of {self.start.size}; give one row per token")
+            raise InputError(
+                f"{count} rows given for a vocabulary of {self.start.size}; give one row per token"
+            )
         self.rows = [law(rows[token], name=f"row after token {token}") for token in range(count)]
 
     @property

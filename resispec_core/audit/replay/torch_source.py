@@ -8,12 +8,14 @@ answered here is refused by its name, as is every operation on a coin that is no
 Imported only when torch is already in the process.
 """
 
+# ruff: noqa: ARG001 (the handlers of one table share one signature)
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -21,6 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from resispec_core.audit.replay import draws
 from resispec_core.audit.replay.coin import Symbol
 from resispec_core.audit.replay.grid import FRACTION_24, FRACTION_53, Grid, half_grid
+from resispec_core.audit.replay.numpy_source import CoinArray
 from resispec_core.audit.replay.race import ranking
 from resispec_core.audit.replay.trail import LeakError, RefusalError, Trail, call_site
 
@@ -77,7 +80,9 @@ class Shadows:
         if shadow is None:
             return plain
         marks = shadow.reshape(-1).tolist()
-        return [self.entries[mark] if mark != NONE else value for mark, value in zip(marks, plain, strict=True)]
+        return [
+            self.entries[mark] if mark != NONE else value for mark, value in zip(marks, plain, strict=True)
+        ]
 
     def write(self, tensor: torch.Tensor, values: Sequence[Any]) -> torch.Tensor:
         """Put ``values`` into ``tensor``: coins into its shadow over NaN, numbers into the data."""
@@ -160,8 +165,8 @@ ENTRYWISE: dict[str, Callable[..., Any]] = {
     "clamp_max": lambda a, b: _clamp(a, None, b),
     "minimum": _minimum,
     "maximum": lambda a, b: b if _minimum(a, b) is a else a,
-    "isnan": lambda a: False,
-    "isinf": lambda a: False,
+    "isnan": lambda _: False,
+    "isinf": lambda _: False,
 }
 COPYING: dict[str, tuple[int, ...]] = {
     "clone": (0,), "_to_copy": (0,), "cat": (0,), "stack": (0,), "index": (0,), "gather": (0,), "index_select": (0,),
@@ -179,11 +184,11 @@ HARMLESS = {
 """Views, and operations that read no element."""
 
 
-class Dispatch(TorchDispatchMode):
+class Dispatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Every operator below autograd."""
 
     def __init__(self, shadows: Shadows) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.shadows = shadows
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -195,8 +200,8 @@ class Dispatch(TorchDispatchMode):
         if torch.Tag.nondeterministic_seeded in func.tags:
             raise draws.required().refuse(
                 RefusalError(
-                    f"torch.{name.rstrip('_')} ({func}) is read at {call_site()}; the replay cannot control it. Use rand, "
-                    "rand_like, uniform_, bernoulli, multinomial, exponential_ or randint"
+                    f"torch.{name.rstrip('_')} ({func}) is read at {call_site()}; the replay cannot control it. Use "
+                    "rand, rand_like, uniform_, bernoulli, multinomial, exponential_ or randint"
                 )
             )
         if name in HARMLESS or not self.shadows._flat or not self._shadowed(args, kwargs):
@@ -224,10 +229,14 @@ class Dispatch(TorchDispatchMode):
             return ORDERS[name](shadows, func, args, kwargs)
         if name == "_local_scalar_dense":
             raise draws.required().refuse(
-                LeakError(f"a coin in a tensor would be read as a number at {call_site()}; use .item() or compare it")
+                LeakError(
+                    f"a coin in a tensor would be read as a number at {call_site()}; use .item() or compare it"
+                )
             )
         raise draws.required().refuse(
-            RefusalError(f"torch operation {func} meets a coin at {call_site()}; the replay cannot follow it exactly")
+            RefusalError(
+                f"torch operation {func} meets a coin at {call_site()}; the replay cannot follow it exactly"
+            )
         )
 
 
@@ -264,7 +273,7 @@ def _copying(shadows: Shadows, func: Any, name: str, moving: tuple[int, ...], ar
     result = func(*args, **kwargs)
     options = {key: value for key, value in kwargs.items() if key not in ("dtype", "device", "memory_format")}
     if name == "zero_":
-        shadows.make(target).fill_(NONE)
+        shadows.make(args[0]).fill_(NONE)
     elif name == "_to_copy":
         shadows.make(result).copy_(moved[0])
     elif target is not None:
@@ -277,7 +286,7 @@ def _copying(shadows: Shadows, func: Any, name: str, moving: tuple[int, ...], ar
 def _entrywise(shadows: Shadows, func: Any, operation: Any, in_place: bool, args: Any, kwargs: Any) -> Any:
     alpha = kwargs.get("alpha", 1)
     sizes = [argument.shape for argument in args if isinstance(argument, torch.Tensor)]
-    shape = torch.broadcast_shapes(*sizes)
+    shape = torch.broadcast_shapes(*sizes)  # type: ignore[no-untyped-call]
     columns = [shadows.values(argument, shape) if argument is not None else None for argument in args]
     columns += [shadows.values(kwargs[key], shape) for key in ("min", "max") if key in kwargs]
     result = func(*args, **kwargs)
@@ -301,7 +310,10 @@ def _rows(shadows: Shadows, tensor: torch.Tensor, dim: int) -> tuple[list[list[A
     rows = []
     for marks, values in zip(shadow.tolist(), data.tolist(), strict=True):
         rows.append(
-            [shadows.entries[mark] if mark != NONE else value for mark, value in zip(marks, values, strict=True)]
+            [
+                shadows.entries[mark] if mark != NONE else value
+                for mark, value in zip(marks, values, strict=True)
+            ]
         )
     return rows, shape[:-1]
 
@@ -319,7 +331,9 @@ def _argument(largest: bool) -> Callable[..., Any]:
         if dim is None:
             tensor, dim = tensor.reshape(-1), 0
         rows, shape = _rows(shadows, tensor, dim)
-        found = torch.tensor([_rank_row(row, 1, largest)[0] for row in rows], dtype=torch.int64).reshape(shape)
+        found = torch.tensor([_rank_row(row, 1, largest)[0] for row in rows], dtype=torch.int64).reshape(
+            shape
+        )
         return found.unsqueeze(dim) if keep or kwargs.get("keepdim") else found
 
     return answer
@@ -343,7 +357,7 @@ def _ordered(shadows: Shadows, tensor: torch.Tensor, count: int, dim: int, large
 
 def _sort(shadows: Shadows, func: Any, args: Any, kwargs: Any) -> Any:
     tensor = args[0]
-    rest = [argument for argument in args[1:] if argument is not None or True]
+    rest = list(args[1:])
     if rest and isinstance(rest[0], bool) and len(rest) == 3:
         rest = rest[1:]
     dim = rest[0] if rest else kwargs.get("dim", -1)
@@ -354,7 +368,9 @@ def _sort(shadows: Shadows, func: Any, args: Any, kwargs: Any) -> Any:
 def _extreme(largest: bool) -> Callable[..., Any]:
     def answer(shadows: Shadows, func: Any, args: Any, kwargs: Any) -> Any:
         if len(args) < 2:
-            raise draws.required().refuse(RefusalError(f"the {func} of coins is taken at {call_site()}; not followed"))
+            raise draws.required().refuse(
+                RefusalError(f"the {func} of coins is taken at {call_site()}; not followed")
+            )
         keep = args[2] if len(args) > 2 else kwargs.get("keepdim", False)
         values, indices = _ordered(shadows, args[0], 1, args[1], largest)
         return (values, indices) if keep else (values.squeeze(args[1]), indices.squeeze(args[1]))
@@ -404,7 +420,9 @@ def _fill(shadows: Shadows, tensor: torch.Tensor, make: Callable[[], Any]) -> to
 
 
 def _rand(shadows: Shadows, func: Any, args: Any, kwargs: Any) -> Any:
-    options = {key: value for key, value in kwargs.items() if key in ("dtype", "device") and value is not None}
+    options = {
+        key: value for key, value in kwargs.items() if key in ("dtype", "device") and value is not None
+    }
     if "out" in kwargs:
         raise draws.required().refuse(RefusalError(f"torch.rand(out=...) at {call_site()} is not followed"))
     tensor = torch.empty(args[0], **options)
@@ -485,6 +503,11 @@ def _randint(shadows: Shadows, func: Any, args: Any, kwargs: Any) -> Any:
     return _fill(shadows, tensor, lambda: draws.integer(low, high, "randint"))
 
 
+def _randperm(shadows: Shadows, func: Any, args: Any, kwargs: Any) -> Any:
+    order = draws.ordered([1] * args[0], args[0], "randperm")
+    return torch.tensor(order, dtype=kwargs.get("dtype") or torch.int64)
+
+
 SOURCES: dict[str, Callable[..., Any]] = {
     "rand": _rand,
     "rand_like": _rand_like,
@@ -494,6 +517,7 @@ SOURCES: dict[str, Callable[..., Any]] = {
     "bernoulli_": _bernoulli,
     "multinomial": _multinomial,
     "randint": _randint,
+    "randperm": _randperm,
     "randint_like": _randint,
 }
 
@@ -526,21 +550,30 @@ def _tolist(shadows: Shadows, tensor: torch.Tensor) -> Any:
     return [_tolist(shadows, row) if tensor.dim() > 1 else shadows.values(row)[0] for row in tensor.unbind(0)]
 
 
+def _numpy(shadows: Shadows, tensor: torch.Tensor) -> Any:
+    entries = np.empty(tensor.numel(), dtype=object)
+    entries[:] = shadows.values(tensor)
+    return entries.reshape(tensor.shape).view(CoinArray)
+
+
 def _bool(shadows: Shadows, tensor: torch.Tensor) -> bool:
     return bool(_item(shadows, tensor))
 
 
 def _leak(shadows: Shadows, tensor: torch.Tensor) -> Any:
     raise draws.required().refuse(
-        LeakError(f"a tensor of coins would be read as plain numbers at {call_site()}; use .item(), .tolist() or compare it")
+        LeakError(
+            f"a tensor of coins would be read as plain numbers at {call_site()}; use .item(), .tolist() or compare it"
+        )
     )
 
 
 CONVERSIONS: dict[str, Callable[..., Any]] = {
     "item": _item,
     "tolist": _tolist,
+    "numpy": _numpy,
     "__bool__": _bool,
-    **dict.fromkeys(("__float__", "__int__", "__index__", "numpy", "__array__", "data_ptr", "__dlpack__"), _leak),
+    **dict.fromkeys(("__float__", "__int__", "__index__", "__array__", "data_ptr", "__dlpack__"), _leak),
 }
 
 

@@ -14,11 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from resispec_core.errors import BudgetExceededError, InputError
 
 ZERO, ONE = Fraction(0), Fraction(1)
+NEGLIGIBLE = Fraction(1, 10**18)
+"""In float runs a threshold that splits off less than this (``clamp(min=1e-20)``) does not fork the run."""
 OWN_CODE = str(Path(__file__).parent)
 """Frames in these files are the harness; the first frame outside is the call site."""
 LIBRARIES = ("/numpy/", "/torch/", "/random.py", "<frozen", "/bisect.py", "<__array_function__")
@@ -76,11 +79,14 @@ class Budget:
 class Trail:
     """The decisions of one run; the single object through which every random source is answered."""
 
-    def __init__(self, prefix: Sequence[Decision] = (), grid: bool = False) -> None:
+    def __init__(self, prefix: Sequence[Decision] = (), grid: bool = False, neglect: bool = False) -> None:
         self._prefix = list(prefix)
         self.decisions: list[Decision] = []
         self.weight = ONE
         self.grid = grid
+        self.neglect = neglect
+        """Whether sides of a threshold lighter than ``NEGLIGIBLE`` are skipped and added to the bound."""
+        self.neglected = ZERO
         self.fault: RefusalError | None = None
         self.inexact = 0
         """Thresholds and weights that were rounded to float64 (logarithms, powers)."""
@@ -102,8 +108,8 @@ class Trail:
             if planned.weights != tuple(weights):
                 raise self.refuse(
                     LeakError(
-                        f"run {place + 1} decisions deep met other branches than the run before it at {call_site()}: the "
-                        "sampler depends on something besides its inputs and its coins (a counter, the clock, a hidden "
+                        f"run {place + 1} decisions deep met other branches than the run before it at {call_site()}: "
+                        "the sampler depends on something besides its inputs and its coins (a counter, the clock, a hidden "
                         "generator, a state kept between calls); make it a pure function of them"
                     )
                 )
@@ -142,7 +148,9 @@ class Trail:
             )
 
 
-def explore(run: Callable[[Trail], Any], budget: Budget, *, grid: bool = False) -> Iterator[tuple[Any, Trail]]:
+def explore(
+    run: Callable[[Trail], Any], budget: Budget, *, grid: bool = False, neglect: bool = False
+) -> Iterator[tuple[Any, Trail]]:
     """Every path of ``run``: pairs (what it returned, its trail). The weights sum to exactly 1.
 
     ``run`` gets a trail that it must make the active one. Depth first, one full run a path.
@@ -151,7 +159,7 @@ def explore(run: Callable[[Trail], Any], budget: Budget, *, grid: bool = False) 
     total = ZERO
     while True:
         budget.spend()
-        trail = Trail(prefix, grid=grid)
+        trail = Trail(prefix, grid=grid, neglect=neglect)
         outcome = run(trail)
         trail.finish()
         for decision in trail.decisions[max(len(prefix) - 1, 0) :]:
@@ -169,12 +177,12 @@ def explore(run: Callable[[Trail], Any], budget: Budget, *, grid: bool = False) 
 
 def call_site() -> str:
     """``file:line`` of the innermost frame outside the harness and the numeric libraries."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
         if not name.startswith(OWN_CODE) and not any(part in name for part in LIBRARIES):
             return f"{Path(name).name}:{frame.f_lineno}"
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return "unknown place"
 
 

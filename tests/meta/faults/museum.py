@@ -5,6 +5,7 @@ faulty code has (where the report's arithmetic gives one); controls are exact ru
 ``python tests/meta/faults/write_table.py`` writes the table in docs/faults.md.
 """
 
+# ruff: noqa: ARG001, ARG005 (samplers keep the signature they are audited under)
 from __future__ import annotations
 
 import math
@@ -12,12 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from samplers import pick, ratio, residual, sampler, softmax
 
-from resispec_core.audit import Verdict
-from resispec_core.audit import contract
+from resispec_core.audit import Verdict, contract
 from resispec_core.audit.replay import replay_step, replay_verify
 from resispec_core.audit.tape import tape_audit
-from samplers import pick, ratio, residual, sampler, softmax
 
 
 @dataclass
@@ -67,10 +67,15 @@ def replayed(sample, p, horizon=1, rows=None):
         return np.array(rows[min(len(prefix), len(rows) - 1)], dtype=float)
 
     report = replay_step(
-        lambda target, draft, prefix, rng: sample(rng), target, target, horizon=horizon, extend="target", numbers="float64"
+        lambda target, draft, prefix, rng: sample(rng),
+        target,
+        target,
+        horizon=horizon,
+        extend="target",
+        numbers="float64",
     )
     size = len(rows[0])
-    keys = [key for key in np.ndindex(*[size] * horizon)]
+    keys = list(np.ndindex(*[size] * horizon))
     return Seen(
         "replay",
         report.verdict is Verdict.BIASED,
@@ -82,7 +87,7 @@ def replayed(sample, p, horizon=1, rows=None):
     )
 
 
-def checked(finding, broken_when=True):
+def checked(finding):
     """A contract finding."""
     return Seen("contract", not finding.holds, str(finding), "1 check")
 
@@ -91,7 +96,12 @@ def taped(kernel, p, q, **options):
     """A tape measurement."""
     report = tape_audit(kernel, p, q, **options)
     return Seen(
-        "tape", report.verdict is Verdict.BIASED, str(report), f"{report.calls} calls", report.law.tolist(), report.total_variation
+        "tape",
+        report.verdict is Verdict.BIASED,
+        str(report),
+        f"{report.calls} calls",
+        report.law.tolist(),
+        report.total_variation,
     )
 
 
@@ -108,7 +118,11 @@ def _():
 
 
 @exhibit(
-    "RTP-1311", "top-1 drafter reports the full softmax", "alibaba/rtp-llm/pull/1311", "draft law", faulty=[0.8, 0.2, 0, 0]
+    "RTP-1311",
+    "top-1 drafter reports the full softmax",
+    "alibaba/rtp-llm/pull/1311",
+    "draft law",
+    faulty=[0.8, 0.2, 0, 0],
 )
 def _():
     p, q = [0.7, 0.3, 0, 0], [0.3, 0.2, 0.1, 0.4]
@@ -200,34 +214,55 @@ def exact_for(wrong, right, q=None):
 
 
 @exhibit(
-    "VLLM-9834", "target scored with default parameters", "vllm-project/vllm/issues/9834", "target law", faulty=[0.6, 0.3, 0.1]
+    "VLLM-9834",
+    "target scored with default parameters",
+    "vllm-project/vllm/issues/9834",
+    "target law",
+    faulty=[0.6, 0.3, 0.1],
 )
 def _():
     return exact_for([0.6, 0.3, 0.1], softmax(np.log([0.6, 0.3, 0.1]) / 0.5))
 
 
 @exhibit(
-    "MLC-2940", "top-p not set in batch verification", "mlc-ai/mlc-llm/pull/2940", "target law", faulty=[0.5, 0.3, 0.15, 0.05]
+    "MLC-2940",
+    "top-p not set in batch verification",
+    "mlc-ai/mlc-llm/pull/2940",
+    "target law",
+    faulty=[0.5, 0.3, 0.15, 0.05],
 )
 def _():
     return exact_for([0.5, 0.3, 0.15, 0.05], [0.625, 0.375, 0, 0], q=[0.625, 0.375, 0, 0])
 
 
 @exhibit(
-    "SGL-10617", "logit bias skipped in verification", "sgl-project/sglang/issues/10617", "target law", faulty=[0.5, 0.2, 0.3]
+    "SGL-10617",
+    "logit bias skipped in verification",
+    "sgl-project/sglang/issues/10617",
+    "target law",
+    faulty=[0.5, 0.2, 0.3],
 )
 def _():
     return exact_for([0.5, 0.2, 0.3], [5 / 7, 2 / 7, 0])
 
 
 @exhibit(
-    "VLLM-42744", "min-p reaches only the bonus token", "vllm-project/vllm/issues/42744", "target law", faulty=[0.6, 0.3, 0.1]
+    "VLLM-42744",
+    "min-p reaches only the bonus token",
+    "vllm-project/vllm/issues/42744",
+    "target law",
+    faulty=[0.6, 0.3, 0.1],
 )
 def _():
     return exact_for([0.6, 0.3, 0.1], [2 / 3, 1 / 3, 0])
 
 
-@exhibit("SGL-33643", "penalty counts see the last accepted token only", "sgl-project/sglang/pull/33643", "target law")
+@exhibit(
+    "SGL-33643",
+    "penalty counts see the last accepted token only",
+    "sgl-project/sglang/pull/33643",
+    "target law",
+)
 def _():
     def commit(counts, tokens):
         counts = np.array(counts)
@@ -246,7 +281,11 @@ def _():
 
 
 @exhibit(
-    "MISTRAL-2424", "the filtered law's argmax is returned", "EricLBuehler/mistral.rs/pull/2424", "target law", faulty=[1, 0, 0]
+    "MISTRAL-2424",
+    "the filtered law's argmax is returned",
+    "EricLBuehler/mistral.rs/pull/2424",
+    "target law",
+    faulty=[1, 0, 0],
 )
 def _():
     return replayed(lambda rng: [int(np.argmax([0.5, 0.3, 0.2]))], [0.5, 0.3, 0.2])
@@ -257,19 +296,30 @@ def _():
 P, Q = [0.5, 0.3, 0.2], [0.7, 0.2, 0.1]
 
 
-@exhibit("RTP-1295", "two chances to accept", "alibaba/rtp-llm/pull/1295", "accept rule", faulty=[0.6, 0.25, 0.15])
+@exhibit(
+    "RTP-1295", "two chances to accept", "alibaba/rtp-llm/pull/1295", "accept rule", faulty=[0.6, 0.25, 0.15]
+)
 def _():
     return replayed(sampler(P, Q, accept=1 - (1 - np.array(P)) * (1 - ratio(np.array(P), Q))), P)
 
 
 @exhibit(
-    "ASC-13730", "uniform replaced by the constant 0", "vllm-project/vllm-ascend/issues/13730", "accept rule", faulty=[0.7, 0.2, 0.1]
+    "ASC-13730",
+    "uniform replaced by the constant 0",
+    "vllm-project/vllm-ascend/issues/13730",
+    "accept rule",
+    faulty=[0.7, 0.2, 0.1],
 )
 def _():
     return replayed(sampler(P, Q, accept=[1, 1, 1]), P)
 
 
-@exhibit("SGL-35771", "inclusive comparison accepts p = 0 at coin 0", "sgl-project/sglang/issues/35771", "accept rule")
+@exhibit(
+    "SGL-35771",
+    "inclusive comparison accepts p = 0 at coin 0",
+    "sgl-project/sglang/issues/35771",
+    "accept rule",
+)
 def _():
     def kernel(p, q, candidates, uniforms):
         total = 0.0
@@ -283,12 +333,20 @@ def _():
     return taped(kernel, [0, 1, 0], [0.1, 0.2, 0.7], candidates=2, draw="top-k", coins=2)
 
 
-@exhibit("LATT-243", "first draft never compared", "ohdearquant/lattice/issues/243", "accept rule", faulty=[1, 0])
+@exhibit(
+    "LATT-243", "first draft never compared", "ohdearquant/lattice/issues/243", "accept rule", faulty=[1, 0]
+)
 def _():
     return replayed(sampler([0.1, 0.9], [1, 0], accept=[1, 1]), [0.1, 0.9])
 
 
-@exhibit("VLLM-5131", "typical acceptance (lossy by design)", "vllm-project/vllm/pull/5131", "lossy", faulty=[0.2, 0.5, 0.3])
+@exhibit(
+    "VLLM-5131",
+    "typical acceptance (lossy by design)",
+    "vllm-project/vllm/pull/5131",
+    "lossy",
+    faulty=[0.2, 0.5, 0.3],
+)
 def _():
     p = np.array([0.6, 0.3, 0.1])
     entropy = -float((p * np.log(p)).sum())
@@ -309,19 +367,33 @@ def _():
 
 
 @exhibit(
-    "HF-28508", "residual through a softmax", "huggingface/transformers/pull/28508", "residual", faulty=[0.5623, 0.2689, 0.1689]
+    "HF-28508",
+    "residual through a softmax",
+    "huggingface/transformers/pull/28508",
+    "residual",
+    faulty=[0.5623, 0.2689, 0.1689],
 )
 def _():
     return replayed(sampler(P, Q, owed=softmax(np.maximum(np.array(P) - Q, 0))), P)
 
 
-@exhibit("SPECRL-14", "redrawn from the plain target", "ShopeeLLM/Spec-RL/issues/14", "residual", faulty=[0.6, 0.26, 0.14])
+@exhibit(
+    "SPECRL-14",
+    "redrawn from the plain target",
+    "ShopeeLLM/Spec-RL/issues/14",
+    "residual",
+    faulty=[0.6, 0.26, 0.14],
+)
 def _():
     return replayed(sampler(P, Q, owed=P), P)
 
 
 @exhibit(
-    "ASC-2881", "target zeroed in place before the test", "vllm-project/vllm-ascend/pull/2881", "residual", faulty=[0, 0.6, 0.4]
+    "ASC-2881",
+    "target zeroed in place before the test",
+    "vllm-project/vllm-ascend/pull/2881",
+    "residual",
+    faulty=[0, 0.6, 0.4],
 )
 def _():
     def verify(target, draft, candidates, rng):
@@ -333,7 +405,15 @@ def _():
     report = replay_verify(verify, P, [1.0, 0, 0], draw="top-k", numbers="float64")
     law = [float(report.law.get((x,), 0)) for x in range(3)]
     size = float(report.total_variation)
-    return Seen("replay", report.verdict is Verdict.BIASED, str(report), f"{report.paths} paths", law, size, report.notes)
+    return Seen(
+        "replay",
+        report.verdict is Verdict.BIASED,
+        str(report),
+        f"{report.paths} paths",
+        law,
+        size,
+        report.notes,
+    )
 
 
 @exhibit("VLLM-46665", "log(1 − ratio) loses small terms", "vllm-project/vllm/pull/46665", "residual")
@@ -364,7 +444,12 @@ def _():
     return checked(contract.returns_law(normalise, "the normalised row"))
 
 
-@exhibit("VLLM-21876", "NaN row returns an index outside the vocabulary", "vllm-project/vllm/pull/21876", "degenerate")
+@exhibit(
+    "VLLM-21876",
+    "NaN row returns an index outside the vocabulary",
+    "vllm-project/vllm/pull/21876",
+    "degenerate",
+)
 def _():
     def kernel():
         padded = np.array([np.nan] * 3 + [-np.inf])
@@ -377,7 +462,9 @@ def _():
     return checked(contract.refuses(kernel, "a target row of NaN"))
 
 
-@exhibit("COLI-369", "one NaN or +inf logit emits token 0 for ever", "JustVugg/colibri/issues/369", "degenerate")
+@exhibit(
+    "COLI-369", "one NaN or +inf logit emits token 0 for ever", "JustVugg/colibri/issues/369", "degenerate"
+)
 def _():
     def decode():
         with np.errstate(invalid="ignore"):
@@ -408,7 +495,13 @@ def _():
     return replayed(sample, p)
 
 
-@exhibit("FI-424", "one uniform for accept and correction", "flashinfer-ai/flashinfer/pull/424", "shared randomness", faulty=[0.3, 0.25, 0.45])
+@exhibit(
+    "FI-424",
+    "one uniform for accept and correction",
+    "flashinfer-ai/flashinfer/pull/424",
+    "shared randomness",
+    faulty=[0.3, 0.25, 0.45],
+)
 def _():
     p, q = np.array([0.3, 0.4, 0.3]), np.array([0.7, 0.2, 0.1])
 
@@ -421,7 +514,13 @@ def _():
     return replayed(sample, p)
 
 
-@exhibit("FD-5568", "all tokens of a step share a seed", "PaddlePaddle/FastDeploy/pull/5568", "shared randomness", faulty=[0.5, 0, 0, 0.5])
+@exhibit(
+    "FD-5568",
+    "all tokens of a step share a seed",
+    "PaddlePaddle/FastDeploy/pull/5568",
+    "shared randomness",
+    faulty=[0.5, 0, 0, 0.5],
+)
 def _():
     def sample(rng):
         coin = rng.random()
@@ -433,10 +532,14 @@ def _():
 @exhibit("VLLM-6038", "per-request seed ignored", "vllm-project/vllm/issues/6038", "seeds")
 def _():
     shared = np.random.default_rng(0)
-    return checked(contract.seeds_per_row(lambda seeds: np.array([shared.integers(2, size=32) for _ in seeds])))
+    return checked(
+        contract.seeds_per_row(lambda seeds: np.array([shared.integers(2, size=32) for _ in seeds]))
+    )
 
 
-@exhibit("VLLM-10863", "unseeded rows lose their noise in a mixed batch", "vllm-project/vllm/pull/10863", "seeds")
+@exhibit(
+    "VLLM-10863", "unseeded rows lose their noise in a mixed batch", "vllm-project/vllm/pull/10863", "seeds"
+)
 def _():
     def sample(seeds):
         noise = np.zeros((len(seeds), 32, 3))
@@ -454,19 +557,31 @@ def _():
 
 
 @exhibit(
-    "HF-28166", "wrong index in the compared probabilities", "huggingface/transformers/pull/28166", "rows", faulty=[0.1, 0.9]
+    "HF-28166",
+    "wrong index in the compared probabilities",
+    "huggingface/transformers/pull/28166",
+    "rows",
+    faulty=[0.1, 0.9],
 )
 def _():
     second = [0.1, 0.9]
     return replayed(sampler(second, second), [0.9, 0.1])
 
 
-@exhibit("VLLM-47066", "padding overwrites another request's draft law", "vllm-project/vllm/pull/47066", "rows", faulty=[0.875, 0.125])
+@exhibit(
+    "VLLM-47066",
+    "padding overwrites another request's draft law",
+    "vllm-project/vllm/pull/47066",
+    "rows",
+    faulty=[0.875, 0.125],
+)
 def _():
     return replayed(sampler([0.5, 0.5], [0.2, 0.8], draft=lambda rng: pick([0.8, 0.2], rng)), [0.5, 0.5])
 
 
-@exhibit("LUCID-3", "rejected drafts stay in the sequence", "lucidrains/speculative-decoding/issues/3", "rows")
+@exhibit(
+    "LUCID-3", "rejected drafts stay in the sequence", "lucidrains/speculative-decoding/issues/3", "rows"
+)
 def _():
     def sample(rng):
         drafted = [pick([1, 0], rng) for _ in range(3)]
@@ -509,14 +624,24 @@ def _():
 
 
 @exhibit(
-    "RTP-1311m", "map skipped because the sizes are equal", "alibaba/rtp-llm/pull/1311", "vocabulary", faulty=[0.15, 0.1, 0.75]
+    "RTP-1311m",
+    "map skipped because the sizes are equal",
+    "alibaba/rtp-llm/pull/1311",
+    "vocabulary",
+    faulty=[0.15, 0.1, 0.75],
 )
 def _():
     p, ids, small = [0.3, 0.3, 0.4], [2, 0, 1], [0.6, 0.3, 0.1]
     return replayed(sampler(p, small, draft=lambda rng: ids[pick(small, rng)]), p)
 
 
-@exhibit("VLLM-13175", "ids from the padded part of the output layer", "vllm-project/vllm/issues/13175", "vocabulary", faulty=[0.4, 0.3, 0.2, 0.1])
+@exhibit(
+    "VLLM-13175",
+    "ids from the padded part of the output layer",
+    "vllm-project/vllm/issues/13175",
+    "vocabulary",
+    faulty=[0.4, 0.3, 0.2, 0.1],
+)
 def _():
     return exact_for([0.4, 0.3, 0.2, 0.1], [4 / 9, 3 / 9, 2 / 9, 0])
 
@@ -532,13 +657,23 @@ def _():
     return taped(kernel, [0, 1], [0.5, 0.5], coins=1)
 
 
-@exhibit("PT-50034", "draws without replacement fill up with zero weights", "pytorch/pytorch/issues/50034", "primitive")
+@exhibit(
+    "PT-50034",
+    "draws without replacement fill up with zero weights",
+    "pytorch/pytorch/issues/50034",
+    "primitive",
+)
 def _():
     torch = __import__("torch")
     return replayed(lambda rng: torch.multinomial(torch.tensor([0.5, 0.5, 0]), 3)[2:], [0.5, 0.5, 0])
 
 
-@exhibit("PT-192577", "exponential noise of 0 makes 0/0 win the argmax", "pytorch/pytorch/issues/192577", "primitive")
+@exhibit(
+    "PT-192577",
+    "exponential noise of 0 makes 0/0 win the argmax",
+    "pytorch/pytorch/issues/192577",
+    "primitive",
+)
 def _():
     def kernel(p, q, candidates, uniforms):
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -555,7 +690,13 @@ def _():
     return taped(kernel, [0, 0.3, 0.7], [0.4, 0.3, 0.3], coins=1)
 
 
-@exhibit("FI-3774", "ties at the top-k edge let extra tokens in", "flashinfer-ai/flashinfer/pull/3774", "primitive", faulty=[0.5, 0.25, 0.25])
+@exhibit(
+    "FI-3774",
+    "ties at the top-k edge let extra tokens in",
+    "flashinfer-ai/flashinfer/pull/3774",
+    "primitive",
+    faulty=[0.5, 0.25, 0.25],
+)
 def _():
     raw = np.array([0.5, 0.25, 0.25])
     return exact_for(np.where(raw >= np.sort(raw)[-2], raw, 0), [2 / 3, 1 / 3, 0])
@@ -586,7 +727,13 @@ def _():
 # controls
 
 
-@exhibit("MLXSWIFT-459", "accept if equal to a target draw", "ml-explore/mlx-swift-lm/pull/459", "control", control=True)
+@exhibit(
+    "MLXSWIFT-459",
+    "accept if equal to a target draw",
+    "ml-explore/mlx-swift-lm/pull/459",
+    "control",
+    control=True,
+)
 def _():
     p, q = [0.2, 0.5, 0.3], [0.6, 0.3, 0.1]
 
@@ -608,12 +755,23 @@ def _():
     return replayed(sample, p, horizon=2)
 
 
-@exhibit("MLXCEL-992b", "compare with the target's argmax and emit it", "lablup/mlxcel/pull/992", "accept rule", faulty=[0, 1, 0])
+@exhibit(
+    "MLXCEL-992b",
+    "compare with the target's argmax and emit it",
+    "lablup/mlxcel/pull/992",
+    "accept rule",
+    faulty=[0, 1, 0],
+)
 def _():
-    return replayed(lambda rng: [1 if pick([0.6, 0.3, 0.1], rng) == 1 else int(np.argmax([0.2, 0.5, 0.3]))], [0.2, 0.5, 0.3])
+    return replayed(
+        lambda rng: [1 if pick([0.6, 0.3, 0.1], rng) == 1 else int(np.argmax([0.2, 0.5, 0.3]))],
+        [0.2, 0.5, 0.3],
+    )
 
 
-@exhibit("EAGLE-221", "top-k tree with a target-only test", "SafeAILab/EAGLE/issues/221", "control", control=True)
+@exhibit(
+    "EAGLE-221", "top-k tree with a target-only test", "SafeAILab/EAGLE/issues/221", "control", control=True
+)
 def _():
     def verify(target, draft, candidates, rng):
         for x in candidates:
@@ -627,7 +785,13 @@ def _():
     return Seen("replay", report.exit_code != 0, str(report), f"{report.paths} paths", notes=report.notes)
 
 
-@exhibit("MCSD-5", "the final draw uses p, which was updated in place", "NJUNLP/MCSD/issues/5", "control", control=True)
+@exhibit(
+    "MCSD-5",
+    "the final draw uses p, which was updated in place",
+    "NJUNLP/MCSD/issues/5",
+    "control",
+    control=True,
+)
 def _():
     def verify(target, draft, candidates, rng):
         for x in candidates:
@@ -642,10 +806,18 @@ def _():
     return Seen("replay", report.exit_code != 0, str(report), f"{report.paths} paths", notes=report.notes)
 
 
-@exhibit("FEIF-29", "which prefix target row n conditions on", "feifeibear/LLMSpeculativeSampling/issues/29", "control", control=True)
+@exhibit(
+    "FEIF-29",
+    "which prefix target row n conditions on",
+    "feifeibear/LLMSpeculativeSampling/issues/29",
+    "control",
+    control=True,
+)
 def _():
     table = np.array([[0.2, 0.5, 0.3], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8]])
-    return checked(contract.causal_rows(lambda drafts: np.array([table[token] for token in [0, *drafts]]), [1, 2], 3))
+    return checked(
+        contract.causal_rows(lambda drafts: np.array([table[token] for token in [0, *drafts]]), [1, 2], 3)
+    )
 
 
 NOT_REPRODUCIBLE = {

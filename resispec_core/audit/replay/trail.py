@@ -109,8 +109,8 @@ class Trail:
                 raise self.refuse(
                     LeakError(
                         f"run {place + 1} decisions deep met other branches than the run before it at {call_site()}: "
-                        "the sampler depends on something besides its inputs and its coins (a counter, the clock, a hidden "
-                        "generator, a state kept between calls); make it a pure function of them"
+                        "the sampler depends on something besides its inputs and its coins (a counter, the clock, a "
+                        "hidden generator, a state kept between calls); make it a pure function of them"
                     )
                 )
             decision = Decision(planned.site, planned.label, planned.weights, planned.taken)

@@ -10,7 +10,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resispec_core.arrays import Array, at, column, divide, lifted, normalise, one, one_hot, positive_part, without
+from resispec_core.arrays import (
+    Array,
+    at,
+    column,
+    divide,
+    lifted,
+    normalise,
+    one,
+    one_hot,
+    positive_part,
+    without,
+)
 from resispec_core.errors import InputError
 from resispec_core.rules.base import SequentialRule, Stage, acceptance_ratio
 

@@ -110,7 +110,7 @@ def _pairs(
         return first, first[::-1].copy()
     second = draw(laws)
     if relation == "near":
-        share = Fraction(1, draw(st.sampled_from(NEARNESS)))
+        share: Any = Fraction(1, draw(st.sampled_from(NEARNESS)))
         share = share if is_rational(first) else float(share)
         return first, finish((first * (1 - share) + second * share).tolist())
     if relation == "disjoint" and size > 1:

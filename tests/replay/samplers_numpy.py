@@ -1,4 +1,3 @@
-# ruff: noqa: ARG001 (one signature for all)
 """Exact single-token samplers and verifiers in the styles people write them; all return tokens with law p."""
 
 import bisect
@@ -119,8 +118,6 @@ def one_hot(target, draft, candidates, rng):
 def permuted(target, draft, candidates, rng):
     order = rng.permutation(len(target))
     return int(order[rng.choice(len(target), p=target[order])])
-
-
 
 
 STYLES = [

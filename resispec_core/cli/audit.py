@@ -219,8 +219,9 @@ def _store_json(done: StoreAudit, store: LogitsStore, n: int, shaping: dict[str,
 
 def _store_tables(done: StoreAudit, store: LogitsStore, n: int) -> list[Any]:
     total = summarise(done.reports)
-    # Paths that were not followed can only add: what was found is a lower bound then, and says so.
-    at_least = "≥ " if total.max_unexplored > 0 else ""
+    # Paths that were not followed can only add: what was found is a lower bound then, and says so, except
+    # where the missing mass could not change a printed digit.
+    at_least = "≥ " if total.max_unexplored > 1e-9 else ""
     rows = [
         ("verdict", ", ".join(f"{name} on {count}" for name, count in total.verdicts.items())),
         ("total variation, mean", at_least + show(total.mean_total_variation)),

@@ -1,6 +1,6 @@
 """The replay engine on exact samplers, on planted faults, and against the exhaustive audit of the rules."""
 
-# ruff: noqa: ARG001 (samplers keep the signature they are audited under)
+# ruff: noqa: ARG001, ARG005 (samplers keep the signature they are audited under)
 from fractions import Fraction
 
 import numpy as np
@@ -141,7 +141,9 @@ def test_wrong_row_for_the_second_token_is_found():
     target, draft = hard_pair(3)
 
     def step(target_model, draft_model, prefix, rng):
-        return exact_chain(2)(lambda context: target_model(context[: len(prefix) + 1]), draft_model, prefix, rng)
+        return exact_chain(2)(
+            lambda context: target_model(context[: len(prefix) + 1]), draft_model, prefix, rng
+        )
 
     report = replay_step(step, target, draft, horizon=3, extend="target")
     assert report.first_token < 1e-12
@@ -168,7 +170,9 @@ def test_invalid_tokens_are_outcomes(returned, name):
 
 
 def test_zero_mass_is_reported():
-    report = replay_verify(lambda target, draft, candidates, rng: candidates[0], [0, 0.5, 0.5], [0.5, 0.25, 0.25])
+    report = replay_verify(
+        lambda target, draft, candidates, rng: candidates[0], [0, 0.5, 0.5], [0.5, 0.25, 0.25]
+    )
     assert report.zero_mass == Fraction(1, 2)
 
 
@@ -182,7 +186,9 @@ def test_budget_is_refused_with_counts_per_call_site():
 
 def test_draw_helper_serves_both_replay_and_sampling():
     assert draw([0, 1, 0]) == 1
-    report = replay_step(lambda target, draft, prefix, rng: [draw(target(prefix).tolist())], *hard_pair(3), horizon=1)
+    report = replay_step(
+        lambda target, draft, prefix, rng: [draw(target(prefix).tolist())], *hard_pair(3), horizon=1
+    )
     assert report.exit_code == 0
 
 

@@ -9,7 +9,7 @@ import transformers.generation.utils as utils
 from resispec_core.adapters import audit_package
 from resispec_core.adapters.transformers import audit_speculative, speculative_step
 from resispec_core.audit import Verdict
-from resispec_core.audit.replay import replay_step
+from resispec_core.audit.replay import draw, replay_step
 from resispec_core.audit.replay.tables import Markov, fractions, hard_pair
 from resispec_core.errors import InputError
 
@@ -38,25 +38,29 @@ def test_the_coin_grid_accepts_a_masked_token_at_zero(dtype, at_zero):
 
 
 def test_a_residual_that_rounds_to_zero_crashes():
-    """p and q one float32 rounding apart: the ratio is below 1, the clamped residual has no mass."""
-    row = torch.tensor([0.7, 0.3]).log()
-    lower = torch.nextafter(row, torch.full_like(row, -10))
-    p, q = lower[None, None].softmax(-1), row[None, None].softmax(-1)
-    same = Markov(fractions(7, 3), [fractions(7, 3)] * 2)
+    """Target row below the draft row in every entry: a rejection, possible in rounding alone, has nothing to draw."""
 
     def step(target_model, draft_model, prefix, rng):
-        from resispec_core.audit.replay import draw
-
-        x = draw(q[0, 0].tolist())
-        scores = torch.stack([q[0, 0] * torch.tensor(1 - 2.0**-23), q[0, 0]])[None].log()
-        chosen, _ = utils._speculative_sampling(torch.tensor([[x]]), q.log(), 1, scores)
+        lower = torch.tensor([[[0.0, 1.0], [0.0, 1.0]]])
+        drafted = torch.tensor([[draw([1])]])
+        chosen, _ = utils._speculative_sampling(drafted, Rows([[1.0, 1.0]]), 1, Rows(lower[0].tolist()))
         return chosen[0, :1]
 
-    del p
-    report = replay_step(step, same, same, horizon=1, library="torch", numbers="float32", monte_carlo=0)
-    # A softmax undoes the common factor, so this either accepts always or meets an empty residual; both are stated.
-    assert report.crash_mass < 1e-6
-    assert all("probability tensor" in name for name in report.crashes)
+    same = Markov(fractions(1, 1), [fractions(1, 1)] * 2)
+    report = replay_step(step, same, same, horizon=1, library="torch", numbers="float32")
+    assert report.crash_mass == 1
+    assert "probability tensor" in next(iter(report.crashes))
+
+
+class Rows:
+    """Logits whose softmax gives exactly these rows."""
+
+    def __init__(self, rows):
+        self.rows = torch.tensor(rows)[None]
+        self.shape = self.rows.shape
+
+    def softmax(self, dim):
+        return self.rows
 
 
 def test_planted_fault_in_the_library_is_found(monkeypatch):

@@ -108,8 +108,9 @@ def batch_mean(targets, drafts, candidates, coins):
 
 
 def ignores_strides(targets, drafts, candidates, coins):
-    flat = np.frombuffer(targets.base.tobytes() if targets.base is not None else targets.tobytes())
-    return verify_rows(flat[: targets.size].reshape(targets.shape), drafts, candidates, coins)
+    if not targets.flags.c_contiguous:
+        targets = targets.base[: len(targets)]  # a pointer and a length, as if the rows were dense
+    return verify_rows(targets, drafts, candidates, coins)
 
 
 @pytest.mark.parametrize(

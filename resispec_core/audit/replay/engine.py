@@ -16,7 +16,7 @@ from resispec_core.arrays import Array, is_rational
 from resispec_core.audit.replay.coin import Symbol
 from resispec_core.audit.replay.numpy_source import ForkGenerator
 from resispec_core.audit.replay.outcomes import Crash, Outcomes, Tokens, outcomes, read_tokens
-from resispec_core.audit.replay.patches import Watch, controlled
+from resispec_core.audit.replay.patches import Watch, controlled, in_control
 from resispec_core.audit.replay.report import ReplayReport, Witness
 from resispec_core.audit.replay.trail import ONE, ZERO, Budget, LeakError, RefusalError
 from resispec_core.audit.verdict import Verdict, plain
@@ -131,7 +131,7 @@ def replay_verify(
             report.notes.append(
                 "the sampler changes its input rows in place (the caller's arrays are modified)"
             )
-        if samples and not grid:
+        if samples and not grid and not in_control():
             plan = [(drawn, float(weight)) for drawn, weight in mode.tuples(exact_q, candidates)]
             picker = random.Random(1)
 
@@ -249,7 +249,7 @@ def replay_step(
         report = _report(
             found, expected, horizon, size, kind, budget, subject, "step", grid, 4 * horizon, {}, precision
         )
-        if samples and not grid:
+        if samples and not grid and not in_control():
             report.monte_carlo = _monte_carlo(
                 lambda rng: call_at(prompt, rng), samples, library, outs(prompt), precision or kind
             )

@@ -107,6 +107,11 @@ def _functions() -> list[tuple[Any, Any]]:
 _in_control: list[bool] = []
 
 
+def in_control() -> bool:
+    """Whether a ``controlled`` block is open: then nothing unpatched can be run."""
+    return bool(_in_control)
+
+
 @contextmanager
 def controlled() -> Iterator[None]:
     """All patches in place inside the block; the global generators are as before afterwards, whatever happens.

@@ -13,9 +13,10 @@ from typing import Any, Literal
 import numpy as np
 
 from resispec_core.arrays import Array, is_rational
+from resispec_core.audit.replay.coin import Symbol
 from resispec_core.audit.replay.numpy_source import ForkGenerator
 from resispec_core.audit.replay.outcomes import Crash, Outcomes, Tokens, outcomes, read_tokens
-from resispec_core.audit.replay.patches import Watch, controlled
+from resispec_core.audit.replay.patches import Watch, controlled, in_control, one_thread
 from resispec_core.audit.replay.report import ReplayReport, Witness
 from resispec_core.audit.replay.trail import ONE, ZERO, Budget, LeakError, RefusalError
 from resispec_core.audit.verdict import Verdict, plain
@@ -130,7 +131,7 @@ def replay_verify(
             report.notes.append(
                 "the sampler changes its input rows in place (the caller's arrays are modified)"
             )
-        if samples and not grid:
+        if samples and not grid and not in_control():
             plan = [(drawn, float(weight)) for drawn, weight in mode.tuples(exact_q, candidates)]
             picker = random.Random(1)
 
@@ -142,7 +143,7 @@ def replay_verify(
         report.inputs = describe
         return report
 
-    return _in_both_number_systems(audit, numbers, library, grid, monte_carlo)
+    return _in_both_number_systems(audit, numbers, library, grid, monte_carlo, is_rational(p))
 
 
 def replay_step(
@@ -174,7 +175,8 @@ def replay_step(
         raise InputError(f"horizon is {horizon}; at least one token must be compared")
     budget = budget or Budget()
     prompt = tuple(prompt)
-    size = law(target_model(prompt), name="target").size
+    start = law(target_model(prompt), name="target")
+    size, rational = start.size, is_rational(start)
     subject = name or str(getattr(step, "__name__", "step"))
 
     def audit(kind: Numbers, samples: int) -> ReplayReport:
@@ -247,14 +249,14 @@ def replay_step(
         report = _report(
             found, expected, horizon, size, kind, budget, subject, "step", grid, 4 * horizon, {}, precision
         )
-        if samples and not grid:
+        if samples and not grid and not in_control():
             report.monte_carlo = _monte_carlo(
                 lambda rng: call_at(prompt, rng), samples, library, outs(prompt), precision or kind
             )
         report.inputs = {"prompt": list(prompt), "horizon": horizon, "extend": extend, "library": library}
         return report
 
-    return _in_both_number_systems(audit, numbers, library, grid, monte_carlo)
+    return _in_both_number_systems(audit, numbers, library, grid, monte_carlo, rational)
 
 
 def _seen(outs: Callable[[Tokens], Outcomes], prompt: Tokens, horizon: int, extend: str) -> Iterator[Tokens]:
@@ -278,11 +280,13 @@ def _in_both_number_systems(
     library: str,
     grid: bool,
     samples: int,
+    rational: bool,
 ) -> ReplayReport:
     if numbers != "auto":
         return audit(numbers, samples)  # type: ignore[arg-type]
     first = audit("float64", samples)
-    if grid or library != "numpy" or first.verdict is not Verdict.EXACT_WITHIN:
+    wanted = first.verdict is Verdict.EXACT_WITHIN or (rational and first.verdict is Verdict.BIASED)
+    if grid or library != "numpy" or not wanted:
         return first
     try:
         second = audit("rational", 0)
@@ -299,11 +303,14 @@ def _in_both_number_systems(
         second.notes = [*first.notes, f"float64 rows: TV = {float(first.total_variation):.3g}"]
         return second
     if second.verdict is Verdict.BIASED:
-        second.notes.append(
-            f"the same with float64 rows is hidden by rounding: TV = {float(first.total_variation):.3g}"
-        )
+        second.monte_carlo = first.monte_carlo
+        if first.verdict is Verdict.EXACT_WITHIN:
+            second.notes.append(
+                f"float64 rows hide this in rounding: TV = {float(first.total_variation):.3g}"
+            )
         return second
-    first.notes.append("rational rows do not stay rational inside the sampler; the float64 result stands")
+    if first.verdict is Verdict.EXACT_WITHIN:
+        first.notes.append("rational rows do not stay rational inside the sampler; the float64 result stands")
     return first
 
 
@@ -454,7 +461,9 @@ def _copy(row: Any) -> Any:
 
 
 def _equal(a: Any, b: Any) -> bool:
-    return bool(a.tolist() == b.tolist())
+    """Whether a row the sampler was given is as before; one that now holds coins is not."""
+    entries = a.tolist()
+    return not any(isinstance(entry, Symbol) for entry in entries) and bool(entries == b.tolist())
 
 
 def _token_list(tokens: Sequence[int], library: Library) -> Any:
@@ -495,13 +504,14 @@ def _samples(call: Callable[[Any], Any], count: int, library: Library) -> dict[A
         if "torch" in sys.modules:
             sys.modules["torch"].manual_seed(20)
         rng: Any = np.random.default_rng(20) if library == "numpy" else _forked(library)
-        for _ in range(count):
-            try:
-                tokens, _laws = read_tokens(_settled(call(rng)))
-            except Exception as error:
-                tokens = Crash(type(error).__name__, "")
-            key = tokens.kind if isinstance(tokens, Crash) else tokens
-            counts[key] = counts.get(key, 0) + 1
+        with one_thread():
+            for _ in range(count):
+                try:
+                    tokens, _laws = read_tokens(_settled(call(rng)))
+                except Exception as error:
+                    tokens = Crash(type(error).__name__, "")
+                key = tokens.kind if isinstance(tokens, Crash) else tokens
+                counts[key] = counts.get(key, 0) + 1
     finally:
         watch.restore()
     return counts

@@ -6,11 +6,30 @@ import difflib
 from typing import Any
 
 from resispec_core.errors import InputError
+from resispec_core.rules.autoregressive import Autoregressive
 from resispec_core.rules.base import Rule
+from resispec_core.rules.kseq import KSeq
 from resispec_core.rules.resispec import ResiSpec
+from resispec_core.rules.shaped import Shaped
+from resispec_core.rules.single_draft import SingleDraft
 from resispec_core.rules.specinfer import SpecInfer
+from resispec_core.rules.target_match import Deterministic, TargetMatch
+from resispec_core.rules.typical import Typical
 
-RULES: dict[str, type[Rule]] = {kind.name: kind for kind in (SpecInfer, ResiSpec)}
+RULES: dict[str, type[Rule]] = {
+    kind.name: kind
+    for kind in (
+        Autoregressive,
+        SingleDraft,
+        SpecInfer,
+        KSeq,
+        Shaped,
+        TargetMatch,
+        Deterministic,
+        Typical,
+        ResiSpec,
+    )
+}
 
 
 def rule(name: str | Rule, **options: Any) -> Rule:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from oracle import log_laws
+from llama_oracle import log_laws
 from safetensors.numpy import load_file, save_file
 
 from resispec_core.errors import InputError

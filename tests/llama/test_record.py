@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from oracle import fp16_tolerance, log_laws
+from llama_oracle import fp16_tolerance, log_laws
 
 from resispec_core.errors import InputError
 from resispec_core.llama import models

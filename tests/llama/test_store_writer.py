@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import VOCABULARY, log_rows, planned, settings, write_shards
 from safetensors.numpy import save
+from store_cases import VOCABULARY, log_rows, planned, settings, write_shards
 
 from resispec_core.errors import InputError
 from resispec_core.llama import writer as writer_module

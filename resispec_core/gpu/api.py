@@ -79,7 +79,9 @@ def verify(
     )  # fmt: skip
     on_device = given.xp.__name__ == "cupy"
     if layer == "fused" and not on_device:
-        raise InputError(f"layer 'fused' needs CuPy (or CUDA torch) arrays; these are {given.xp.__name__}: use layer='array'")
+        raise InputError(
+            f"layer 'fused' needs CuPy (or CUDA torch) arrays; these are {given.xp.__name__}: use layer='array'"
+        )
     if on_device and layer != "array":
         return fused.verify(rule, given, redistribution, budget)
     return array.verify(

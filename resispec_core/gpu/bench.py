@@ -16,6 +16,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -106,7 +107,7 @@ def _without_device(progress: Callable[[str], None]) -> dict[str, Any]:
         case = Case(rule, VOCABULARIES[0], "float32", 4, 2)
         host = inputs(case, 1)
         given = _given(case, host, np)
-        row = {**case._asdict(), "numpy_seconds": _best(lambda c=case, g=given: _array_level(c, g))}
+        row = {**case._asdict(), "numpy_seconds": _best(partial(_array_level, case, given))}
         if shim is not None:
             plan = layout(case.vocabulary, case.dtype, rows=2, architecture=90)
             config = kernel_config(
@@ -115,7 +116,7 @@ def _without_device(progress: Callable[[str], None]) -> dict[str, Any]:
             )  # fmt: skip
             stored = shim.Case(**host)
             shim.build(config)
-            row["kernel_on_cpu_seconds"] = _best(lambda c=config, s=stored, p=plan: shim.run(c, s, p))
+            row["kernel_on_cpu_seconds"] = _best(partial(shim.run, config, stored, plan))
         progress(f"CPU only, no GPU figure: {row}")
         timed.append(row)
     return {"would_run": [case._asdict() for case in cases()], "cpu_times_not_gpu_figures": timed}
@@ -151,8 +152,8 @@ def _on_device(progress: Callable[[str], None]) -> dict[str, Any]:
             continue
         copies = max(2, min(8, -(-L2_FACTOR * cache // row_bytes(case))))
         given = [_given(case, inputs(case, seed), cupy) for seed in range(copies)]
-        kernel = _events(cupy, [lambda g=g: fused.verify(case.rule, g, "proportional", "local") for g in given])
-        level = _events(cupy, [lambda g=g: _array_level(case, g) for g in given[:2]], repeats=2)
+        kernel = _events(cupy, [partial(fused.verify, case.rule, g, "proportional", "local") for g in given])
+        level = _events(cupy, [partial(_array_level, case, g) for g in given[:2]], repeats=2)
         row = {
             **case._asdict(), "seconds": kernel, "bytes_over_time": row_bytes(case) / kernel,
             "of_copy_rate": row_bytes(case) / kernel / rate, "array_level_ratio": level / kernel,
@@ -198,7 +199,7 @@ def _eager(case: Case, kernel: float) -> float | None:
     tokens, coins = torch.from_numpy(host["tokens"]), torch.from_numpy(host["coins"]).cuda()
 
     def call() -> None:
-        eager.verify(case.rule, *rows, tokens, coins)
+        eager.verify(case.rule, rows[0], rows[1], tokens, coins)
         torch.cuda.synchronize()
 
     call()
@@ -231,8 +232,8 @@ def table(result: dict[str, Any]) -> list[str]:
         ratio = row["eager_torch_ratio"]
         lines.append(
             f"  {row['rule']:<10} V={row['vocabulary']:<7} {row['dtype']:<9} nodes={row['nodes']:<4} "
-            f"b={row['candidates']}: {row['seconds'] * 1e6:9.1f} us, {row['of_copy_rate']:.2f} of copy rate, array level "
-            f"{row['array_level_ratio']:.1f}x, eager torch {'-' if ratio is None else f'{ratio:.1f}x'}"
+            f"b={row['candidates']}: {row['seconds'] * 1e6:9.1f} us, {row['of_copy_rate']:.2f} of copy rate, "
+            f"array level {row['array_level_ratio']:.1f}x, eager torch {'-' if ratio is None else f'{ratio:.1f}x'}"
         )
     return [*lines, f"{len(result['not_run'])} cases not run (time limit)"]
 

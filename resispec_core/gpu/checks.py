@@ -14,7 +14,7 @@ import numpy as np
 
 from resispec_core.errors import InputError
 from resispec_core.gpu.config import check_rule
-from resispec_core.gpu.numerics import MAX_VOCAB, namespace
+from resispec_core.gpu.numerics import MAX_VOCAB, cast, namespace
 from resispec_core.gpu.rows import KINDS, VALIDATE, Policy
 from resispec_core.gpu.sequential import MAX_CANDIDATES
 
@@ -70,11 +70,14 @@ def checked(
         raise InputError(f"single_draft verifies one candidate, not {candidates}; use specinfer for several")
     if tuple(coins.shape) != (nodes, candidates + 1):
         raise InputError(
-            f"coins has shape {tuple(coins.shape)}; expected ({nodes}, {candidates + 1}): one a candidate, one to resample"
+            f"coins has shape {tuple(coins.shape)}; expected ({nodes}, {candidates + 1}): "
+            "one for each candidate, one to resample"
         )
-    norms = [_norm(xp, norm, name, nodes) for norm, name in ((target_norm, "target"), (draft_norm, "draft"))]
-    _same_device((target, draft, tokens, coins, *norms))
-    return Checked(xp, target, draft, tokens, coins, *norms, Policy(kind, float(temperature), dtype, validate))
+    target_norm = _norm(xp, target_norm, "target", nodes)
+    draft_norm = _norm(xp, draft_norm, "draft", nodes)
+    _same_device((target, draft, tokens, coins, target_norm, draft_norm))
+    policy = Policy(kind, float(temperature), dtype, validate)
+    return Checked(xp, target, draft, tokens, coins, target_norm, draft_norm, policy)
 
 
 def _rows(array: Any, name: str) -> tuple[Any, str]:
@@ -127,9 +130,11 @@ def _small(xp: Any, array: Any, name: str, allowed: tuple[str, ...], wanted: str
     array, dtype = _imported(array, name)
     if dtype not in allowed:
         raise InputError(f"{name} has dtype {dtype}; expected {' or '.join(allowed)}")
-    if type(array).__module__.split(".")[0] != type(xp.zeros(1)).__module__.split(".")[0]:
-        raise InputError(f"{name} is a {type(array).__module__} array, the rows are {xp.__name__}; move it to the same device")
-    return array if dtype == wanted else (xp.astype(array, getattr(xp, wanted)) if hasattr(xp, "astype") else array.astype(wanted))
+    if namespace(array).__name__ != xp.__name__:
+        raise InputError(
+            f"{name} is a {namespace(array).__name__} array, the rows are {xp.__name__}; move it to the same device"
+        )
+    return array if dtype == wanted else cast(xp, array, getattr(xp, wanted))
 
 
 def _norm(xp: Any, norm: Any, side: str, nodes: int) -> Any:
@@ -137,7 +142,9 @@ def _norm(xp: Any, norm: Any, side: str, nodes: int) -> Any:
         return None
     norm = _small(xp, norm, f"{side}_norm", ("float64", "float32"), "float64")
     if tuple(norm.shape) != (nodes,):
-        raise InputError(f"{side}_norm has shape {tuple(norm.shape)}; expected ({nodes},), one sum or log-sum-exp a row")
+        raise InputError(
+            f"{side}_norm has shape {tuple(norm.shape)}; expected ({nodes},): one sum or log-sum-exp for each row"
+        )
     return norm
 
 

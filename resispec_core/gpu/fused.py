@@ -34,7 +34,9 @@ def verify(rule: str, given: Checked, redistribution: str, budget: str, chosen: 
     import cupy
 
     if given.policy.dtype not in ITEM_BYTES:
-        raise InputError(f"rows are {given.policy.dtype}; the kernels take {', '.join(ITEM_BYTES)} (layer='array' takes it)")
+        raise InputError(
+            f"rows are {given.policy.dtype}; the kernels take {', '.join(ITEM_BYTES)} (layer='array' takes it)"
+        )
     nodes, vocabulary = given.target.shape
     candidates = given.tokens.shape[1]
     rows = 1 if rule == "deterministic" else 2
@@ -92,7 +94,7 @@ def _functions(config: KernelConfig, architecture: int, device: int) -> tuple[An
     """Both kernels, loaded on one device."""
     del device  # part of the key: a module belongs to a context
     from cupy.cuda.function import Module
-    from cupy_backends.cuda.api import driver
+    from cupy_backends.cuda.api import driver  # type: ignore[import-untyped]
 
     functions = []
     for stage in ("stage_a", "stage_b"):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import array_api_strict
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resispec_core.gpu.config import ITEM_BYTES, Layout, kernel_config
+from resispec_core.gpu.config import ITEM_BYTES, Layout, kernel_config, up_to
 from tests.gpu.cases import random_nodes
 from tests.gpu.pairs import PAIRS, Pair, array_level, compare
 from tests.shim import build
@@ -38,7 +40,7 @@ def batches(draw: st.DrawFn, pair: Pair):
 
 
 def launch(vocabulary: int, resident: int, cluster: int, threads: int) -> Layout:
-    part = -(-(-(-vocabulary // max(cluster, 1))) // 8) * 8 if cluster else vocabulary
+    part = up_to(math.ceil(vocabulary / cluster), 8) if cluster else vocabulary
     return Layout(max(cluster, 1), part, bool(resident), threads)
 
 

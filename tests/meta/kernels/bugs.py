@@ -47,7 +47,8 @@ BUGS = (
         "    __syncthreads();\n    i64 mass = 0", "    if (b.lane == 0) __syncthreads();\n    i64 mass = 0", "plain"),
     Bug("two barriers where threads differ", "block.cuh",
         "    __syncthreads();\n    i64 mass = 0",
-        "    if (b.warp == 0) {\n        __syncthreads();\n    } else {\n        __syncthreads();\n    }\n    i64 mass = 0",
+        "    if (b.warp == 0) {\n        __syncthreads();\n    } else {\n        __syncthreads();\n    }\n"
+        "    i64 mass = 0",
         "plain"),
     Bug("warps without work exit", "stage_b.cu",
         "    b.target = {call.inverse_temperature",

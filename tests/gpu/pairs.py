@@ -150,6 +150,27 @@ def as_read(nodes: Nodes, node: int) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
+def _walk(rule: Shaped, p: np.ndarray, q: np.ndarray, n: int, total: float) -> ShapedPlan:
+    """The reference's chain for a given T."""
+    plan = ShapedPlan(total, (total,), (), 0)
+    for i in range(n):
+        reach = float(rule.owed(plan, p, q, i).sum())
+        plan = plan._replace(left=(*plan.left, plan.left[-1] - reach), reach=(*plan.reach, reach))
+    return plan
+
+
+def _largest_root(rule: Shaped, p: np.ndarray, q: np.ndarray, n: int) -> ShapedPlan:
+    """The chain at the largest T with τ_{n+1} = 0, by plain bisection."""
+    noise = 4 * n * p.size * UNIT
+    low, high = 1.0, float(n)
+    if _walk(rule, p, q, n, high).left[-1] > noise:
+        for _ in range(60):
+            middle = (low + high) / 2
+            above = _walk(rule, p, q, n, middle).left[-1] > noise
+            low, high = (low, middle) if above else (middle, high)
+    return _walk(rule, p, q, n, high)
+
+
 def _shaped_trace(
     rule: Shaped, p: np.ndarray, q: np.ndarray, tokens: np.ndarray, error: float, read: tuple[np.ndarray, np.ndarray]
 ) -> Trace:
@@ -157,20 +178,16 @@ def _shaped_trace(
 
     Where p and q nearly agree τ_{n+1}(T) is flat and T is ill-conditioned: two values far apart are both exact and
     accept equally often, with other thresholds. So T is judged by what it is for (τ_{n+1} ≥ 0, acceptance no lower
-    than at the reference's T) and the thresholds at the same T. They move by at most δτ/S, and δτ ≤ 4nE.
+    than at the largest root) and the thresholds at the same T. They move by at most δτ/S, and δτ ≤ 4nE.
     """
     n = tokens.size
     moved = 4 * n * error
-    best = rule.plan(p, q, n)
     total = float(shaped_horizon(np, *read, n)[0])
-    mine = ShapedPlan(total, (total,), (), 0)
-    for i in range(n):
-        reach = float(rule.owed(mine, p, q, i).sum())
-        mine = mine._replace(left=(*mine.left, mine.left[-1] - reach), reach=(*mine.reach, reach))
+    mine, best = _walk(rule, p, q, n, total), _largest_root(rule, p, q, n)
     assert mine.left[-1] >= -moved, f"T = {total!r} leaves τ = {mine.left[-1]!r}: the chain is not exact"
     owed = [np.maximum(rule.owed(mine, p, q, i), 0) for i in range(n + 1)]
     loss = owed[n].sum() - np.maximum(rule.owed(best, p, q, n), 0).sum()
-    assert loss <= moved, f"T = {total!r} accepts {loss!r} less than the reference's T = {best.total!r}"
+    assert loss <= moved, f"T = {total!r} accepts {loss!r} less than T = {best.total!r}"
     thresholds, bounds = [], []
     for i, token in enumerate(tokens):
         wanted = mine.reach[i] * q[token]

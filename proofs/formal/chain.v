@@ -174,7 +174,7 @@ Proof. by move=> le_in; apply: sumr_ge0 => x _; apply: chain_ge0. Qed.
 Theorem chain_proper i x : (i < n)%N -> S i * q x != 0 -> 0 <= a i x /\ a i x <= 1.
 Proof.
 move=> lt_in NE; rewrite accept_r //; have [H0 H1] := chain_step V_r lt_in x.
-have P : 0 < S i * q x by rewrite lt_def NE mulr_ge0 ?(law_ge0 _ lq) ?left_mass_ge0 ?ltnW.
+have P : 0 < S i * q x by rewrite lt_def NE mulr_ge0 ?(law_ge0 _ lq) ?left_mass_ge0 1?ltnW.
 by rewrite divr_ge0 ?(ltW P) // ler_pdivr_mulr // mul1r.
 Qed.
 
@@ -217,7 +217,7 @@ move=> NE; have S0 : 0 <= left_mass specinfer_residual i.
 have P : 0 < left_mass specinfer_residual i * q x by rewrite lt_def NE mulr_ge0 // (law_ge0 _ lq).
 rewrite /= -/(left_mass specinfer_residual i) /norm -/(left_mass specinfer_residual i).
 set S := left_mass _ _; set r := specinfer_residual i x.
-have -> : r - pos (r - S * q x) = Num.min r (S * q x) by rewrite -[r in LHS](min_pos _ (S * q x)) addrK.
+have -> : r - pos (r - S * q x) = Num.min r (S * q x) by rewrite -[X in X - _](min_pos r (S * q x)) addrK.
 have -> : r / S / q x = r / (S * q x) by rewrite invfM mulrA.
 by rewrite minr_pmull ?invr_ge0 ?(ltW P) // divff // minC.
 Qed.
@@ -245,7 +245,7 @@ Proof.
 have [E|NE] := eqVneq (q x) 0.
   by rewrite /common E mul0r min_l // divr_ge0 ?(law_ge0 _ lp) // ltW.
 rewrite minr_pmulr ?(law_ge0 _ lq) // mulr1; congr Num.min.
-by rewrite invfM mulrCA mulrC mulrA divfK.
+by rewrite invfM mulrA mulrCA divff // mulr1.
 Qed.
 
 Lemma kseq_mass i : left_mass (residual a) i = (1 - beta) ^+ i.

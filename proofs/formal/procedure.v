@@ -98,6 +98,24 @@ rewrite /mass !big_distrr /= -big_split /=.
 by apply: eq_bigr => t _; ring.
 Qed.
 
+(* The usual shape of an exactness proof. (good n s): state s may occur with n candidates to come; tgt s: the
+   law that is owed there. If every stage pays its part and hands on the rest, the output follows tgt. *)
+Lemma balance (good : nat -> state M -> Prop) (tgt : state M -> V -> R) :
+    (forall s y, good 0%N s -> fin s y = tgt s y) ->
+    (forall n s x, good n.+1 s -> draw s x * (1 - acc s x) != 0 -> good n (next s x)) ->
+    (forall n s x, good n.+1 s -> draw s x * acc s x != 0 -> mass n (next s x) = 1) ->
+    (forall n s y, good n.+1 s ->
+      draw s y * acc s y + \sum_x draw s x * (1 - acc s x) * tgt (next s x) y = tgt s y) ->
+  forall n s, good n s -> exact n s (tgt s).
+Proof.
+move=> good_fin good_next good_mass good_step; elim=> [|n IH] s good_s y.
+  by rewrite output0 good_fin.
+rewrite outputS => [|x]; last exact: good_mass.
+rewrite -(good_step n s y good_s); congr (_ + _); apply: eq_bigr => x _.
+have [->|NE] := eqVneq (draw s x * (1 - acc s x)) 0; first by rewrite !mul0r.
+by rewrite IH //; apply: good_next NE.
+Qed.
+
 End Procedure.
 
 Section Iid.

@@ -56,37 +56,73 @@ Qed.
 End Joint.
 
 (* The same bound for the procedures of this development, counting a candidate only where its own coin took it. *)
-Theorem procedure_ceiling (M : procedure R V) (s : state M) (H : pred V) :
-    (forall s' : state M, draw s' =1 q) -> proper M -> exact n s p ->
+Section ProcedureCeiling.
+Variables (M : procedure R V) (ok : state M -> Prop) (H : pred V).
+Hypotheses (iid : forall s : state M, draw s =1 q) (prM : proper ok).
+
+Let drawn (xs : seq V) := all (fun x => q x != 0) xs.
+
+Let split_next s x (P : R -> Prop) : ok s -> q x != 0 ->
+  (1 - acc s x = 0 -> P 0) -> (ok (next s x) -> P (1 - acc s x)) -> P (1 - acc s x).
+Proof.
+move=> oks qx P0 P1; have [E|NE] := eqVneq (acc s x) 1.
+  by rewrite E subrr in P0 *; apply: P0.
+by apply: P1; case: (prM oks) => _ _; apply=> //; rewrite iid.
+Qed.
+
+Let run_ge0 xs s y : ok s -> drawn xs -> 0 <= @run _ _ M s xs y.
+Proof.
+elim: xs s => [|x xs IH] s oks /=; first by case: (prM oks).
+case/andP=> qx dxs; have [/(_ x) [a0 a1] _ _] := prM oks.
+rewrite addr_ge0 // ?mulr_ge0 ?ler0n //.
+apply: (@split_next s x (fun z => 0 <= z * _)) => // [_|okn]; first by rewrite mul0r.
+by rewrite mulr_ge0 ?subr_ge0 // IH.
+Qed.
+
+Let hit_le1 xs s : ok s -> drawn xs -> @hit _ _ M s xs <= 1.
+Proof.
+elim: xs s => [|x xs IH] s oks /=; first by rewrite ler01.
+case/andP=> qx dxs; have [/(_ x) [a0 a1] _ _] := prM oks.
+rewrite -ler_subr_addl.
+apply: (@split_next s x (fun z => z * _ <= 1 - acc s x)) => // [_|okn].
+  by rewrite mul0r subr_ge0.
+by rewrite ler_pimulr ?subr_ge0 // IH.
+Qed.
+
+Let hit_le_run xs s : ok s -> drawn xs -> all H xs ->
+  @hit _ _ M s xs <= \sum_(y | H y) @run _ _ M s xs y.
+Proof.
+elim: xs s => [|x xs IH] s oks /=.
+  by move=> _ _; apply: sumr_ge0 => y _; case: (prM oks).
+case/andP=> qx dxs /andP [Hx Hxs]; have [/(_ x) [a0 a1] _ _] := prM oks.
+rewrite big_split /= -!big_distrr /= ler_add //.
+  by rewrite (bigD1 x) //= eqxx mulrDr mulr1 ler_addl mulr_ge0 // sumr_ge0 // => y _; rewrite ler0n.
+apply: (@split_next s x (fun z => z * _ <= z * _)) => // [_|okn]; first by rewrite !mul0r.
+by rewrite ler_wpmul2l ?subr_ge0 // IH.
+Qed.
+
+Theorem procedure_ceiling (s : state M) : ok s -> exact n s p ->
   acceptance n s <= 1 + \sum_(y | H y) p y - (\sum_(x | H x) q x) ^+ n.
 Proof.
-move=> iid prM ex.
-have run0 xs s' y : 0 <= @run _ _ M s' xs y.
-  elim: xs s' => [|x xs IH] s' /=; first by case: (prM s').
-  by have [/(_ x) [a0 a1] _] := prM s'; rewrite addr_ge0 ?mulr_ge0 ?ler0n ?subr_ge0.
-have hit1 xs s' : @hit _ _ M s' xs <= 1.
-  elim: xs s' => [|x xs IH] s' /=; first exact: ler01.
-  have [/(_ x) [a0 a1] _] := prM s'.
-  by rewrite -[X in _ <= X](subrKC (acc s' x)) ler_add2l ler_pimulr // subr_ge0.
-have hitH xs s' : all H xs -> @hit _ _ M s' xs <= \sum_(y | H y) @run _ _ M s' xs y.
-  elim: xs s' => [|x xs IH] s' /=; first by move=> _; apply: sumr_ge0 => y _; exact: (run0 [::]).
-  move=> /andP [Hx Hxs]; have [/(_ x) [a0 a1] _] := prM s'.
-  rewrite big_split /= -big_distrr /= ler_add // -?big_distrr /=.
-    rewrite -big_distrr /= ler_pemulr // (bigD1 x) //= eqxx ler_addl sumr_ge0 // => y _.
-    exact: ler0n.
-  by rewrite ler_wpmul2l ?subr_ge0 // IH.
+move=> oks ex.
 have pH : \sum_(y | H y) p y = \sum_(t : n.-tuple V) weight s t * \sum_(y | H y) @run _ _ M s t y.
   rewrite (eq_bigr _ (fun y _ => esym (ex y))) /output exchange_big /=.
   by apply: eq_bigr => t _; rewrite big_distrr.
 have w0 (t : seq V) : 0 <= @weight _ _ M s t.
   by rewrite (iid_weight iid); apply: prodr_ge0 => x _; exact: law_ge0 lq.
-rewrite ler_subr_addr -(sum_tuple_all n q H) pH [1 + _]addrC.
-rewrite -(sum_tuple_prod n (law_sum lq)) /acceptance -!big_split /= ler_sum // => t _.
-rewrite -(iid_weight iid s t); case all_H: (all H t); rewrite /= ?mulr1 ?mulr0 ?addr0.
-  by rewrite ler_add2r ler_wpmul2l ?hitH.
-rewrite ler_paddl ?mulr_ge0 ?sumr_ge0 // => [y _|]; first exact: run0.
-by rewrite ler_pimulr.
+rewrite ler_subr_addr -(sum_tuple_all n q H) pH [1 + _]addrC -(sum_tuple_prod n (law_sum lq)).
+rewrite /acceptance -!big_split /= ler_sum // => t _; rewrite -(iid_weight iid s t).
+have [->|NE] := eqVneq (@weight _ _ M s t) 0; first by rewrite !mul0r !addr0.
+have dt : drawn t.
+  apply/allP => x xt; apply: contra_neq NE => qx0; rewrite (iid_weight iid).
+  by rewrite (big_rem x xt) /= qx0 mul0r.
+have R0 : 0 <= \sum_(y | H y) @run _ _ M s t y by apply: sumr_ge0 => y _; exact: run_ge0.
+case all_H: (all H t); rewrite /= ?mulr1 ?mulr0 ?addr0.
+  by rewrite ler_add2r ler_wpmul2l // hit_le_run.
+by rewrite ler_paddl ?mulr_ge0 // ler_pimulr // hit_le1.
 Qed.
+
+End ProcedureCeiling.
 
 (* Target-match: draw y from p, accept where it is among the candidates, output y in any case. *)
 Theorem target_match_exact (w : n.-tuple V -> R) y : \sum_t w t = 1 -> \sum_t w t * p y = p y.

@@ -245,7 +245,7 @@ Proof.
 have [E|NE] := eqVneq (q x) 0.
   by rewrite /common E mul0r min_l // divr_ge0 ?(law_ge0 _ lp) // ltW.
 rewrite minr_pmulr ?(law_ge0 _ lq) // mulr1; congr Num.min.
-by rewrite invfM mulrA mulrCA divff // mulr1.
+by rewrite invfM [g^-1 * _]mulrC !mulrA [q x * p x]mulrC mulfK.
 Qed.
 
 Lemma kseq_mass i : left_mass (residual a) i = (1 - beta) ^+ i.
@@ -259,18 +259,17 @@ Lemma kseq_residual i x : residual a i x = p x - (\sum_(j < i) (1 - beta) ^+ j) 
 Proof.
 elim: i => [|i IH]; first by rewrite big_ord0 /=; ring.
 have -> : residual a i.+1 x = residual a i x - left_mass (residual a) i * (q x * a i x).
-  by rewrite /= /left_mass; ring.
+  by rewrite residualS mulrA.
 by rewrite IH kseq_mass /a kseq_common big_ord_recr /=; ring.
 Qed.
 
 (* Exact as soon as what it hands out of each token is covered: sum_{i<n} (1 - beta)^i <= g. *)
 Theorem kseq_exact : kseq_load <= g -> @exact _ _ kseq n 0%N p.
 Proof.
-move=> load_le; have lm : left_mass (residual a) n = \sum_x (p x - kseq_load * common x).
-  by apply: eq_bigr => x _; rewrite kseq_residual.
-apply/memoryless_exact_iff => y; rewrite -/a kseq_residual -/kseq_load lm.
-set w := fun x => p x - kseq_load * common x.
-have [E|NE] := eqVneq (\sum_x w x) 0; last by rewrite /norm mulrC divfK.
+move=> load_le; pose w x := p x - kseq_load * common x.
+have lm : left_mass (residual a) n = \sum_x w x by apply: eq_bigr => x _; rewrite kseq_residual.
+apply/memoryless_exact_iff => y; rewrite -/a kseq_residual -/kseq_load -/(w y) lm.
+have [E|NE] := eqVneq (\sum_x w x) 0; last by rewrite -/w /norm [RHS]mulrC divfK.
 rewrite E mul0r; apply: (@sum0_eq0 _ _ w) E y => x.
 rewrite subr_ge0 (@le_trans _ _ (g * common x)) ?ler_wpmul2r //.
   by rewrite le_minr (law_ge0 _ lq) divr_ge0 ?(law_ge0 _ lp) // ltW.

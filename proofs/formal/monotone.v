@@ -28,7 +28,7 @@ have [le|gt] := leP (Z * q x) (cap x).
   exact: le.
 have -> : r x = cap x by apply/eqP; rewrite eq_le hi; apply: le_trans lo; rewrite le_minr lexx andbT ltW.
 have le_q : cap x / Z <= q x by rewrite ler_pdivr_mulr // mulrC ltW.
-by rewrite ler0_norm ?subr_le0 // pos_id ?subr_ge0 // mulr2n; ring.
+by rewrite ler0_norm ?subr_le0 // pos_id ?subr_ge0 // opprB mulr2n.
 Qed.
 
 Let grows Z Z' x : 0 < Z -> Z <= Z' -> pos (q x - cap x / Z) *+ 2 <= pos (q x - cap x / Z') *+ 2.
@@ -75,10 +75,10 @@ Theorem drift_strict_fails Z : 0 < Z -> Z <= 1 -> drift p q Z = 1.
 Proof.
 move=> Z0 Z1; rewrite /drift big_bool /= /p /q /= mul0r subr0.
 have two0 : 0 < 2%:R :> R by rewrite ltr0n.
-rewrite pos_eq0 ?pos_id ?divr_ge0 ?ler01 ?ltW //; first by rewrite mul0rn add0r -mulr_natr divfK ?gt_eqF.
-rewrite subr_le0 ler_pdivr_mulr // mul1r; apply: le_trans (_ : Z^-1 <= Z^-1 * 2%:R).
-  by apply: le_trans Z1 _; rewrite invf_ge1.
-by rewrite ler_pemulr ?invr_ge0 ?ltW // ltr1n.
+have H : 1 / 2%:R - 1 / Z <= 0.
+  by rewrite subr_le0 !mul1r lef_pinv ?posrE //; apply: le_trans Z1 _; rewrite ler1n.
+rewrite (pos_eq0 H) mul0rn add0r pos_id; first by rewrite -mulr_natr mul1r mulVf ?gt_eqF.
+by rewrite divr_ge0 ?ler01 // ltW.
 Qed.
 
 End StrictFails.

@@ -49,9 +49,11 @@ Definition acceptance n s : R := \sum_(t : n.-tuple V) weight s t * hit s t.
 (* Exact for n candidates from state s: the output has law p. *)
 Definition exact n s (p : V -> R) := forall y, output n s y = p y.
 
-(* The acceptance probabilities are probabilities, and so are the final weights. *)
-Definition proper :=
-  forall s, (forall x, 0 <= acc s x /\ acc s x <= 1) /\ (forall y, 0 <= fin s y).
+(* In the states described by ok, the acceptance probabilities are probabilities and the final weights are not
+   negative; and a rejection that can happen leads to such a state again. *)
+Definition proper (ok : state M -> Prop) := forall s, ok s ->
+  [/\ forall x, 0 <= acc s x /\ acc s x <= 1, forall y, 0 <= fin s y
+    & forall x, draw s x != 0 -> acc s x != 1 -> ok (next s x)].
 
 Lemma output0 s y : output 0 s y = fin s y.
 Proof. by rewrite /output (sum_tuple0 (fun t => weight s t * run s t y)) mul1r. Qed.

@@ -1,7 +1,7 @@
 (* The rule as published (Algorithm 1), for any redistribution: what exactness demands of it at n = 1, why that is
    not met, and one rational pair with its output laws. *)
 From mathcomp Require Import all_ssreflect all_algebra ring.
-From Resispec Require Import laws procedure sequential.
+From Resispec Require Import laws procedure sequential ceiling.
 Import Order.TTheory GRing.Theory Num.Theory.
 
 Set Implicit Arguments.
@@ -72,17 +72,114 @@ Definition waterfilling (w : V -> R) x (r : V -> R) :=
 
 End Published.
 
+Section WaterfillingUnique.
+Variables (R : realFieldType) (V : finType) (q w : V -> R) (x : V).
+Hypothesis q0 : forall y, 0 <= q y.
+
+(* The condition fixes r: two scalars c that spend the same budget give the same residual. *)
+Lemma waterfilling_unique r r' : waterfilling q w x r -> waterfilling q w x r' -> r =1 r'.
+Proof.
+move=> [c [r0 rc rs]] [c' [r0' rc' rs']].
+wlog le_c : c c' r r' r0 rc rs r0' rc' rs' / c <= c'.
+  move=> W; have [le|/ltW le] := leP c c'; first exact: (W c c').
+  by move=> y; rewrite (W c' c r' r).
+have D y : 0 <= r' y - r y.
+  have [->|NE] := eqVneq y x; first by rewrite r0 r0' subrr.
+  rewrite subr_ge0 rc // rc' // le_minr !le_minl lexx orbT andbT.
+  by rewrite ler_wpmul2r.
+have S : \sum_y (r' y - r y) = 0 by rewrite sumrB rs rs' subrr.
+by move=> y; apply/eqP; rewrite eq_sym -subr_eq0 (sum0_eq0 D S).
+Qed.
+
+End WaterfillingUnique.
+
 Section Witness.
 
 Definition three (a b c : rat) (i : 'I_3) : rat := nth 0 [:: a; b; c] i.
-Definition third : rat := 1 / 3%:R.
-Definition p3 := three third third third.
-Definition q3 := three (1 / 2%:R) (2%:R / 5%:R) (1 / 10%:R).
+Definition frac (a b : nat) : rat := a%:Q / b%:Q.
+Definition p3 := three (frac 1 3) (frac 1 3) (frac 1 3).
+Definition q3 := three (frac 1 2) (frac 2 5) (frac 1 10).
+Let o0 := @Ordinal 3 0 isT.
+Let o1 := @Ordinal 3 1 isT.
+Let o2 := @Ordinal 3 2 isT.
 
-Lemma sum3 (F : 'I_3 -> rat) : \sum_i F i = F (inord 0) + F (inord 1) + F (inord 2).
+Lemma sum3 (F : 'I_3 -> rat) : \sum_i F i = F o0 + F o1 + F o2.
+Proof. by rewrite !big_ord_recl big_ord0 addr0 addrA; congr (F _ + F _ + F _); apply: val_inj. Qed.
+
+Lemma each3 (P : 'I_3 -> Prop) : P o0 -> P o1 -> P o2 -> forall i, P i.
+Proof. by move=> P0 P1 P2 [[|[|[|//]]] lt]; rewrite (_ : Ordinal lt = o0, o1, o2). Qed.
+
+Lemma law_p3 : law p3.
+Proof. by split; [apply: each3 | rewrite sum3; apply/eqP]. Qed.
+
+Lemma law_q3 : law q3.
+Proof. by split; [apply: each3 | rewrite sum3; apply/eqP]. Qed.
+
+(* Every redistribution is biased at the pair p3, q3. *)
+Theorem witness_biased shape :
+    (forall x y, p3 x < q3 x -> projection q3 p3 x y <= shape p3 x y) ->
+  ~ @exact _ _ (published q3 shape) 1 p3 p3.
+Proof. by move=> above; apply: (published_biased law_p3 law_q3 above (x := o0) (y := o1)). Qed.
+
+(* Proportional redistribution: the output law at n = 1. *)
+Theorem proportional_law :
+  @output _ _ (published q3 (proportional q3)) 1 p3
+  =1 three (frac 107 282) (frac 46 105) (frac 1801 9870).
 Proof.
-rewrite !big_ord_recl big_ord0 addr0 addrA; congr (F _ + F _ + F _).
-all: by apply/val_inj; rewrite /= inordK.
+apply: each3; rewrite (published_law_one law_p3 law_q3) big_mkcond sum3 /proportional.
+all: cbv zeta beta; rewrite !sum3; apply/eqP; vm_compute; reflexivity.
+Qed.
+
+Corollary proportional_not_exact : ~ @exact _ _ (published q3 (proportional q3)) 1 p3 p3.
+Proof. by move=> /(_ o0); rewrite proportional_law => /eqP. Qed.
+
+(* Water-filling: the output law at n = 1. *)
+Definition filled (x : 'I_3) : 'I_3 -> rat :=
+  if x == o0 then three 0 (frac 2 15) (frac 1 30) else three (frac 1 18) 0 (frac 1 90).
+
+Lemma filled_waterfilling x : p3 x < q3 x -> waterfilling q3 p3 x (filled x).
+Proof.
+move: x; apply: each3 => // _.
+  exists (frac 1 3); split=> //; first by apply: each3 => //= _; apply/eqP; vm_compute.
+  by rewrite sum3; apply/eqP; vm_compute.
+exists (frac 1 9); split=> //; first by apply: each3 => //= _; apply/eqP; vm_compute.
+by rewrite sum3; apply/eqP; vm_compute.
+Qed.
+
+Theorem waterfilling_law shape :
+    (forall x, p3 x < q3 x -> waterfilling q3 p3 x (shape p3 x)) ->
+  @output _ _ (published q3 shape) 1 p3 =1 three (frac 7 18) (frac 7 15) (frac 13 90).
+Proof.
+move=> wf y; have q0 z : 0 <= q3 z by exact: law_ge0 law_q3.
+rewrite (published_law_one law_p3 law_q3).
+rewrite (eq_bigr (fun x => filled x y)) => [|x lt_x]; last first.
+  exact: (waterfilling_unique q0 (wf x lt_x) (filled_waterfilling lt_x)).
+by rewrite big_mkcond sum3; move: y; apply: each3; apply/eqP; vm_compute.
+Qed.
+
+Corollary waterfilling_not_exact shape :
+    (forall x, p3 x < q3 x -> waterfilling q3 p3 x (shape p3 x)) ->
+  ~ @exact _ _ (published q3 shape) 1 p3 p3.
+Proof. by move=> wf /(_ o0); rewrite waterfilling_law // => /eqP. Qed.
+
+(* At n = 2 the same pair is accepted with probability 89/100. *)
+Theorem proportional_accepts_two :
+  @acceptance _ _ (published q3 (proportional q3)) 2 p3 = frac 89 100.
+Proof.
+have step := @iid_acceptanceS _ _ q3 (law_sum law_q3) (published q3 (proportional q3)) (fun _ _ => erefl).
+rewrite step !sum3 !step !sum3 !acceptance0 /= /proportional.
+cbv zeta beta; rewrite !sum3; apply/eqP; vm_compute; reflexivity.
+Qed.
+
+(* ... and no exact verifier of two candidates accepts more than 257/300. *)
+Theorem witness_ceiling_two (J : 2.-tuple 'I_3 -> 'I_3 -> rat) :
+    (forall t y, 0 <= J t y) -> (forall y, \sum_t J t y = p3 y) ->
+    (forall t : 2.-tuple 'I_3, \sum_y J t y = \prod_(x <- t) q3 x) ->
+  accepted J <= frac 257 300 /\ frac 257 300 < frac 89 100.
+Proof.
+move=> J0 Jp Jq; split; last by vm_compute.
+apply: le_trans (ceiling law_q3 J0 Jp (fun i => i != o2) Jq) _.
+by rewrite ![\sum_(_ | _) _]big_mkcond !sum3; vm_compute.
 Qed.
 
 End Witness.

@@ -88,7 +88,7 @@ Definition without_replacement : procedure R V :=
 
 (* n tokens can still be drawn from d without replacement. *)
 Definition drawable n d :=
-  [/\ forall x, 0 <= d x, (n <= #|[pred x | d x != 0]|)%N & (0 < n)%N -> \sum_x d x = 1].
+  [/\ forall x, 0 <= d x, (n <= #|[pred x | d x != 0%R]|)%N & (0 < n)%N -> \sum_x d x = 1].
 
 Lemma drop_ge0 d x y : (forall z, 0 <= d z) -> 0 <= drop d x y.
 Proof. by move=> d0; rewrite /drop; case: ifP. Qed.
@@ -120,7 +120,7 @@ Qed.
 Lemma drawable_law n d : drawable n.+1 d -> law d.
 Proof. by case=> d0 _ ->. Qed.
 
-Theorem without_replacement_exact p q n : law p -> law q -> (n <= #|[pred x | q x != 0]|)%N ->
+Theorem without_replacement_exact p q n : law p -> law q -> (n <= #|[pred x | q x != 0%R]|)%N ->
   @exact _ _ without_replacement n (p, q) p.
 Proof.
 move=> lp lq le_n.

@@ -171,7 +171,7 @@ have B : \sum_x Num.min (p x) (load j * q x) <= A + (load j - tau T j).
   rewrite -[load j - _]mulr1 -(law_sum lq) big_distrr -big_split /= ler_sum // => x _.
   have d0 : 0 <= (load j - tau T j) * q x by rewrite mulr_ge0 // subr_ge0 ltW.
   rewrite -ler_subl_addr le_minr ler_subl_addr ler_paddr ?le_minl ?lexx //=.
-  by rewrite ler_subl_addr -mulrDl [tau T j + _]addrC subrK lexx orbT.
+  by rewrite ler_subl_addr -mulrDl [tau T j + _]addrC subrK le_minl lexx orbT.
 have C : A <= S' j - S' n.
   rewrite /S' /left_mass -sumrB ler_sum // => x _.
   by rewrite /shaped_residual tn clip_accepts.

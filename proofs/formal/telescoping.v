@@ -48,10 +48,12 @@ move=> lp; have L i : reach i = 0 \/ law (left i).
     by left; rewrite /reach big_ord_recr /= -/(reach i) E mul0r.
   have [E|NE] := eqVneq (1 - beta i) 0.
     by left; rewrite /reach big_ord_recr /= E mulr0.
-  have D : \sum_x (left i x - Num.min (left i x) (k i x)) = 1 - beta i.
-    by rewrite sumrB (law_sum li).
-  right; have := @norm_law _ _ (fun x => left i x - Num.min (left i x) (k i x)).
-  by rewrite D; apply=> // x; rewrite subr_ge0 le_minl lexx.
+  pose w x := left i x - Num.min (left i x) (k i x).
+  have D : \sum_x w x = 1 - beta i by rewrite sumrB (law_sum li).
+  have w0 x : 0 <= w x by rewrite subr_ge0 le_minl lexx.
+  have lw : law (norm w) by apply: norm_law => //; rewrite D.
+  have E x : left i.+1 x = norm w x by rewrite /norm D.
+  by right; split=> [x|]; [rewrite E (law_ge0 _ lw) | rewrite (eq_bigr _ (fun x _ => E x)) (law_sum lw)].
 apply: appendixB_step => i lt_in; rewrite {1}/reach big_ord_recr /= -/(reach i) -/(beta i).
 have [E|li] := L i; first by rewrite E !mul0r.
 have [E|NE] := eqVneq (1 - beta i) 0; last by rewrite -mulrA [(1 - beta i) * _]mulrC divfK.

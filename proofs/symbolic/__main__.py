@@ -45,7 +45,9 @@ def show(findings: list[Finding]) -> None:
     for column in ("check", "statement", "found", "expected", "wrong variant", "seconds", "witness"):
         table.add_column(column, overflow="fold")
     for f in findings:
-        witness = "; ".join(f"{k} = {v if isinstance(v, str) else ', '.join(v)}" for k, v in (f.witness or {}).items())
+        witness = "; ".join(
+            f"{k} = {v if isinstance(v, str) else ', '.join(v)}" for k, v in (f.witness or {}).items()
+        )
         rejected = "rejected" if f.planted == "fails" else f"NOT REJECTED ({f.planted})"
         table.add_row(f.name, f.statement, f.found, f.expected, rejected, f"{f.seconds:.1f}", witness)
     Console().print(table)
@@ -53,7 +55,9 @@ def show(findings: list[Finding]) -> None:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m proofs.symbolic", description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"checks to run: {', '.join(CHECKS)} (default: all)")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"checks to run: {', '.join(CHECKS)} (default: all)"
+    )
     parser.add_argument("--json", action="store_true", help="print the findings as one JSON array")
     options = parser.parse_args(arguments)
     unknown = [n for n in options.names if n not in CHECKS]

@@ -50,7 +50,9 @@ def recursive_rejection(p: Weights, q: Weights, n: int, share: float = 1) -> Enc
     if n == 0:
         return p, []
     accept, facts = coin(p, q)
-    residual, more = normalised([positive_part(a - z3.Q(round(share * 4), 4) * b) for a, b in zip(p, q, strict=True)])
+    residual, more = normalised(
+        [positive_part(a - z3.Q(round(share * 4), 4) * b) for a, b in zip(p, q, strict=True)]
+    )
     rest, deeper = recursive_rejection(residual, q, n - 1, share)
     return finish(q, accept, rest), facts + more + deeper
 
@@ -182,7 +184,9 @@ def deterministic() -> Finding:
     def verdict(drop: bool, sizes: tuple[int, ...]) -> tuple[str, dict[str, list[str] | str] | None]:
         for size in sizes:
             p, p_law = law("p", size)
-            for tokens in itertools.chain.from_iterable(itertools.product(range(size), repeat=n) for n in (1, 2)):
+            for tokens in itertools.chain.from_iterable(
+                itertools.product(range(size), repeat=n) for n in (1, 2)
+            ):
                 out, facts = siblings(p, tokens, drop)
                 found, model = decide([*p_law, *facts], differs(out, p))
                 if found != "holds":

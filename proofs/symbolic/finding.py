@@ -72,7 +72,9 @@ def value(model: z3.ModelRef, term: z3.ArithRef) -> str:
     return str(got.approx(20).as_fraction()) + "?" if z3.is_algebraic_value(got) else str(got)
 
 
-def witness_of(model: z3.ModelRef | None, **terms: z3.ArithRef | list[z3.ArithRef]) -> dict[str, list[str] | str] | None:
+def witness_of(
+    model: z3.ModelRef | None, **terms: z3.ArithRef | list[z3.ArithRef]
+) -> dict[str, list[str] | str] | None:
     """The named terms' values in a counterexample."""
     if model is None:
         return None

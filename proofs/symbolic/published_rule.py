@@ -33,8 +33,7 @@ def residual_after(p: Weights, q: Weights, x: int, how: str) -> tuple[Weights, l
     else:  # water-filling: min(c q, p); once every drafted token is full, the others in proportion to p
         full = z3.Sum([z3.If(q[y] > 0, p[y], z3.RealVal(0)) for y in others])
         facts += [
-            r[y]
-            == z3.If(full >= budget, smaller(level * q[y], p[y]), z3.If(q[y] > 0, p[y], level * p[y]))
+            r[y] == z3.If(full >= budget, smaller(level * q[y], p[y]), z3.If(q[y] > 0, p[y], level * p[y]))
             for y in others
         ]
     return r, facts
@@ -92,7 +91,9 @@ def _fill(tubs: dict[int, tuple[Fraction, Fraction, Fraction]], total: Fraction)
     return held(stops[-1])
 
 
-def search(how: str, size: int, positive: bool, broken: bool = True) -> tuple[int, list[str], list[str]] | None:
+def search(
+    how: str, size: int, positive: bool, broken: bool = True
+) -> tuple[int, list[str], list[str]] | None:
     """The smallest d for which laws with weights k/d are biased, and such a pair; None up to LARGEST_DENOMINATOR.
 
     ``positive`` asks for weights above zero. ``broken=False`` replaces the rule by speculative sampling.

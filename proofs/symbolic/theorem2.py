@@ -29,7 +29,7 @@ def _setting(size: int) -> tuple[Weights, Weights, list[z3.ArithRef], list[z3.Ar
     low, high = z3.Reals("Z1 Z2")
     d_low, f_low = distance(cap, q, low)
     d_high, f_high = distance(cap, q, high)
-    facts = [*(c >= 0 for c in cap), z3.Sum(cap) <= 1, *q_law, 0 < low, low < high, *f_low, *f_high]
+    facts = [*(c >= 0 for c in cap), z3.Sum(cap) <= 1, *q_law, low > 0, low < high, *f_low, *f_high]
     return cap, q, [low, high], [d_low, d_high], facts
 
 

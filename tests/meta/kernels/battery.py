@@ -24,7 +24,14 @@ def nodes_for(config: KernelConfig, vocabulary: int, count: int, seed: int) -> N
     so that also the published rule rejects them all and reads its rows.
     """
     nodes = random_nodes(
-        seed, count, vocabulary, 3, config.dtype, logits=config.logits, norms=False, top_k=config.rule == "deterministic"
+        seed,
+        count,
+        vocabulary,
+        3,
+        config.dtype,
+        logits=config.logits,
+        norms=False,
+        top_k=config.rule == "deterministic",
     )
     case = nodes.case
     case.target[-1, vocabulary // 2] = bits_of(np.array([np.nan]), config.dtype)[0]

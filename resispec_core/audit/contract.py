@@ -216,7 +216,8 @@ def placeholder_ids(
     """Does a padded candidate slot leave the result untouched by whatever its row holds?
 
     ``verify(target, draft, candidates, rng)`` with the placeholder as only candidate must refuse, or return a real
-    token that does not depend on the draft row. Seeds 0 … ``trials − 1`` are tried on four draft rows, two of them one-hot.
+    token that does not depend on the draft row. Seeds 0 … ``trials − 1`` are tried
+    on four draft rows, two of them one-hot.
     """
     p, q = as_float(law(target, name="target")), as_float(law(draft, name="draft"))
     stale = [q, np.roll(q, 1), *np.eye(q.size)[[0, -1]]]

@@ -62,11 +62,13 @@ def worsen(audit: Audit, start: Case, trials: int = 24, seed: int = 0) -> Case:
     """Hill climbing on integer weights from ``start``: the case with the largest TV that ``trials`` audits found."""
     best = start
     for trial in range(trials):
-        rows = []
+        rows: list[Row] = []
         for row in (best.target, best.draft):
             scale = max(entry.denominator for entry in row)
+            key = f"{seed} {trial} {len(rows)}"
             weights = [
-                max(0, round(float(entry) * scale * 2) + rng.choice((-2, -1, 0, 0, 1, 2))) for entry in row
+                max(0, round(float(entry) * scale * 2) + _change(f"{key} {place}"))
+                for place, entry in enumerate(row)
             ]
             rows.append(tuple(fractions(*weights)) if any(weights) else row)
         case = _try(audit, rows[0], rows[1], best.candidates)

@@ -16,7 +16,7 @@ from resispec_core.arrays import Array, is_rational
 from resispec_core.audit.replay.coin import Symbol
 from resispec_core.audit.replay.numpy_source import ForkGenerator
 from resispec_core.audit.replay.outcomes import Crash, Outcomes, Tokens, outcomes, read_tokens
-from resispec_core.audit.replay.patches import Watch, controlled, in_control
+from resispec_core.audit.replay.patches import Watch, controlled, in_control, one_thread
 from resispec_core.audit.replay.report import ReplayReport, Witness
 from resispec_core.audit.replay.trail import ONE, ZERO, Budget, LeakError, RefusalError
 from resispec_core.audit.verdict import Verdict, plain
@@ -504,13 +504,14 @@ def _samples(call: Callable[[Any], Any], count: int, library: Library) -> dict[A
         if "torch" in sys.modules:
             sys.modules["torch"].manual_seed(20)
         rng: Any = np.random.default_rng(20) if library == "numpy" else _forked(library)
-        for _ in range(count):
-            try:
-                tokens, _laws = read_tokens(_settled(call(rng)))
-            except Exception as error:
-                tokens = Crash(type(error).__name__, "")
-            key = tokens.kind if isinstance(tokens, Crash) else tokens
-            counts[key] = counts.get(key, 0) + 1
+        with one_thread():
+            for _ in range(count):
+                try:
+                    tokens, _laws = read_tokens(_settled(call(rng)))
+                except Exception as error:
+                    tokens = Crash(type(error).__name__, "")
+                key = tokens.kind if isinstance(tokens, Crash) else tokens
+                counts[key] = counts.get(key, 0) + 1
     finally:
         watch.restore()
     return counts

@@ -39,11 +39,23 @@ def positive_part(array: Array) -> Array:
 
 
 def divide(numerator: Array, denominator: Array) -> Array:
-    """``numerator / denominator``, and 0 wherever the denominator is 0. Never warns."""
+    """``numerator / denominator``, and 0 wherever the denominator is 0. Never warns.
+
+    In floats a quotient too large for float64 (a mass over a subnormal one) is infinite.
+    """
     numerator, denominator = np.broadcast_arrays(numerator, denominator)
     empty = denominator == 0
-    quotient = numerator / np.where(empty, one(denominator), denominator)
+    with np.errstate(over="ignore"):
+        quotient = numerator / np.where(empty, one(denominator), denominator)
     return np.where(empty, zeros(numerator.shape, like=numerator), quotient)
+
+
+def lifted(weights: Array) -> Array:
+    """``weights`` times 2^100 (no rounding), where only their proportions count.
+
+    A mass divided by the smallest subnormal weight is then still finite: 2^(1074 − 100) < 2^1024.
+    """
+    return weights if is_rational(weights) else weights * 2.0**100
 
 
 def normalise(mass: Array, fallback: Array) -> Array:

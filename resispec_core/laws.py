@@ -49,7 +49,8 @@ def law(row: Any, *, name: str = "law") -> Array:
     _refuse_negative(array, name)
     info = np.finfo(array.dtype)
     wide = array.astype(np.float64)
-    total = float(wide.sum())
+    with np.errstate(over="ignore"):
+        total = float(wide.sum())
     if total == 0:
         raise InputError(f"{name}: all {array.size} entries are zero; no token can be drawn from it")
     size = array.size
@@ -106,7 +107,9 @@ def law_from_logits(
         greedy = np.zeros(scores.size)
         greedy[int(np.argmax(scores))] = 1.0
         return greedy
-    scores = (scores - scores.max()) / temperature
+    with np.errstate(over="ignore"):  # a quotient below float64 is -inf, and exp(-inf) = 0 is its law
+        # In halves, because the largest minus the smallest float64 is beyond float64.
+        scores = 2 * ((scores / 2 - scores.max() / 2) / temperature)
     if top_k is not None and top_k < scores.size:
         scores = np.where(scores < np.partition(scores, -top_k)[-top_k], -np.inf, scores)
     if top_p is not None and top_p < 1:

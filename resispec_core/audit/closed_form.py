@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from resispec_core.arrays import Array, divide, positive_part, zeros
+from resispec_core.arrays import Array, divide, lifted, positive_part, zeros
 
 
 class Rejections(NamedTuple):
@@ -51,7 +51,8 @@ def first_stage_law(target: Array, draft: Array, redistribution: str, budget: st
     if redistribution == "proportional":
         return accepted + _proportional(target, draft, found)
     if redistribution == "waterfill":
-        return accepted + _waterfill(target, draft, found)
+        with np.errstate(over="ignore"):  # c·q beyond float64 is capped by p all the same
+            return accepted + _waterfill(target, draft, found)
     raise ValueError(f"no closed form for redistribution {redistribution!r}")
 
 
@@ -100,6 +101,7 @@ def _proportional(target: Array, draft: Array, found: Rejections) -> Array:
 
 def _waterfill(target: Array, draft: Array, found: Rejections) -> Array:
     drafted = draft > 0
+    draft = lifted(draft)  # scales the levels c down by as much; only c·q matters
     level, full = _water_levels(target, draft, found)
     # Tokens full before the budget is spent: every drafted token is at capacity, the rest goes to q = 0.
     ones = found.budgets * 0 + 1

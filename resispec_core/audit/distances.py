@@ -19,8 +19,9 @@ def total_variation(law: Array, target: Array) -> Any:
 def kl_divergence(first: Array, second: Array) -> float:
     """``Σ first·log(first/second)`` in nats; infinite where second = 0 < first; exactly 0.0 for equal laws.
 
-    Each term is written as f·log1p(x) − (f − s) with x = f/s − 1, which is non-negative, so that laws
-    that are close do not lose the result to cancellation.
+    Each term is written as f·log(f/s) − (f − s), which is non-negative, with log1p((f − s)/s) for entries
+    within a factor of two, so that laws that are close do not lose the result to cancellation, and
+    log f − log s for the others, where a quotient could round to 0 or overflow.
     """
     if np.array_equal(first, second):
         return 0.0
@@ -30,18 +31,22 @@ def kl_divergence(first: Array, second: Array) -> float:
     used = (f > 0) & (s > 0)
     f_used, s_used = f[used], s[used]
     gap = as_float(first[used] - second[used])
-    terms = f_used * np.log1p(gap / s_used) - gap
+    logs = np.log(f_used) - np.log(s_used)
+    close = np.abs(gap) <= s_used / 2
+    logs[close] = np.log1p(gap[close] / s_used[close])
+    terms = f_used * logs - gap
     return max(0.0, float(terms.sum() + s[~used].sum()))
 
 
 def chi_square(law: Array, target: Array) -> float:
-    """``Σ (law − target)²/target``; infinite where the law has mass and the target none."""
+    """``Σ (law − target)²/target``; infinite where the law has mass and the target none (or next to none)."""
     gap = as_float(law - target)
     p = as_float(target)
     if np.any((p == 0) & (gap != 0)):
         return math.inf
     used = p > 0
-    return float((gap[used] ** 2 / p[used]).sum())
+    with np.errstate(over="ignore"):
+        return float((gap[used] ** 2 / p[used]).sum())
 
 
 def worst_relative_error(law: Array, target: Array) -> float:
@@ -51,7 +56,8 @@ def worst_relative_error(law: Array, target: Array) -> float:
     if np.any((p == 0) & (gap != 0)):
         return math.inf
     used = p > 0
-    return float((gap[used] / p[used]).max())
+    with np.errstate(over="ignore"):
+        return float((gap[used] / p[used]).max())
 
 
 @dataclass(frozen=True)

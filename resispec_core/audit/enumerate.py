@@ -121,8 +121,10 @@ def _enumerate_stages(
                     f"V = {size}: {row.size * size} cells, over the budget of {max_cells}; raise max_cells, or "
                     "pass partial=True for a sum over the heaviest paths with the rest stated as unexplored"
                 )
-            keep = np.argsort(-weight, kind="stable")[: max(1, max_cells // size)]
-            unexplored = unexplored + weight.sum() - weight[keep].sum()
+            heaviest = np.argsort(-weight, kind="stable")
+            keep, dropped = np.split(heaviest, [max(1, max_cells // size)])
+            # Summed on its own: as a difference, light paths would round to "nothing was dropped".
+            unexplored = unexplored + weight[dropped].sum()
             row, token, weight = row[keep], token[keep], weight[keep]
         residual = reject_rows(rule, stage, row, token)
         drawn = np.concatenate([drawn[row], token[:, None]], axis=1)

@@ -135,7 +135,8 @@ def _published_closed_form(
     )
     second = np.maximum(second_acceptance(p, q, rule.budget), heavy.parts[1])
     parts = (first, second, *heavy.parts[2:])
-    left = positive_part(np.array(1 - sum(part.sum() for part in parts)))[()]
+    left = 1 - sum(part.sum() for part in parts)
+    left = max(left, 0 * left)
     reached = (1, 1 - first.sum(), 1 - first.sum() - second.sum(), *heavy.reached[3:])[:candidates]
     return (
         Marginal(
@@ -168,11 +169,13 @@ def _report(
     # what acceptance exceeds the ceiling by, since α*(law) ≤ α*(p) + TV(law, p).
     gaps = distances(found_law, p) if complete else None
     tv = gaps.total_variation if gaps else positive_part(found_law - p).sum()
-    low = tv - found.rounding
+    # An integer zero keeps rationals rational: Fraction - 0.0 is a float, in which a small TV can vanish.
+    rounding = 0 if is_rational(p) else found.rounding
+    low = tv - rounding
     if top is not None and drawn_as is assumed:
-        low = max(low, found.acceptance - top - found.rounding)
+        low = max(low, found.acceptance - top - rounding)
     low = max(low, 0 * low)
-    high = min(tv + found.unexplored + found.rounding, 1 if is_rational(p) else 1.0)
+    high = min(tv + found.unexplored + rounding, 1 if is_rational(p) else 1.0)
     tv, low, high = (end.item() if isinstance(end, np.generic) else end for end in (tv, low, high))
     top = top.item() if isinstance(top, np.generic) else top
     verdict = decide(low, high, complete=complete, rounding=found.rounding, lossy=rule.lossy)

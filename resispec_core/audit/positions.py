@@ -23,6 +23,11 @@ _WORST_FIRST = (
 )
 
 
+def worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict that decides for all of them: a bias found anywhere outweighs whatever is still open."""
+    return min(verdicts, key=_WORST_FIRST.index)
+
+
 @dataclass(frozen=True)
 class PositionsSummary:
     """Totals over the reports of one rule at one setting."""
@@ -79,7 +84,7 @@ def summarise(reports: Sequence[AuditReport]) -> PositionsSummary:
     reached = 1 - np.concatenate([[0.0], np.cumsum(accepted)[:-1]])
     ceilings = [report.ceiling for report in reports]
     return PositionsSummary(
-        verdict=next(verdict for verdict in _WORST_FIRST if counted[verdict]),
+        verdict=worst(counted),
         verdicts={verdict.value: counted[verdict] for verdict in _WORST_FIRST if counted[verdict]},
         positions=len(reports),
         bound=max(float(report.bound) for report in reports),

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from resispec_core.audit.pair import audit as audit_pair
-from resispec_core.audit.positions import summarise
-from resispec_core.audit.verdict import AuditReport
-from resispec_core.cli.output import console, print_json, progress, show, table
+from resispec_core.audit.positions import summarise, worst
+from resispec_core.audit.verdict import EXIT_CODES, AuditReport
+from resispec_core.cli.output import print_json, print_tables, progress, show, table
 from resispec_core.drafts import DRAW_MODES
 from resispec_core.errors import InputError
 from resispec_core.laws import law_from_logits, parse_law
@@ -75,54 +75,82 @@ def audit(
     min_p: float | None,
     as_json: bool,
 ) -> int:
-    """Does a verification rule keep the target law, and how much does it accept?
+    """Say whether a verification rule keeps the target law.
+
+    The law of the token it returns, over every candidate, coin and resample, against the target law; and its
+    acceptance against the most that any exact rule can reach.
 
     Without --target and --draft the rule is audited at every position of recorded Llama logits.
     """
-    rules = [_configured(name, redistribution, budget) for name in names or DEFAULT_RULES]
+    rules = _configured(names or DEFAULT_RULES, redistribution, budget)
     how: dict[str, Any] = {"draw": draw, "mismatched": mismatched}
     if (target is None) != (draft is None):
         raise InputError("--target and --draft go together: give both laws of the pair, or neither")
     if target is not None and draft is not None:
-        filters = {"--temperature": temperature != 1, "--top-k": top_k, "--top-p": top_p, "--min-p": min_p}
-        used = [name for name, given in filters.items() if given]
-        if folder or used:
+        filters = {"--top-k": top_k, "--top-p": top_p, "--min-p": min_p, "--logits": folder}
+        used = [name for name, given in filters.items() if given is not None]
+        if used or temperature != 1:
             raise InputError(
-                f"{(used or ['--logits'])[0]} applies to logits; --target and --draft are laws already"
+                f"{(used or ['--temperature'])[0]} applies to logits; --target and --draft are laws already"
             )
         p, q = parse_law(target, name="--target"), parse_law(draft, name="--draft")
         reports = [audit_pair(rule, p, q, 1 if candidates is None else candidates, **how) for rule in rules]
-        _print([report.to_json() for report in reports], as_json, [_pair_table(report) for report in reports])
-        return max(report.exit_code for report in reports)
+        if as_json:
+            _print_json([report.to_json() for report in reports], alone=len(rules) == 1)
+        else:
+            print_tables(_pair_table(report) for report in reports)
+        return EXIT_CODES[worst(report.verdict for report in reports)]
     store = sample_store() if folder is None else LogitsStore.open(folder)
+    if len(store) == 0:
+        raise InputError(f"{store.path} holds no recorded position; finish it with `resispec record`")
     shaping = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
     n = 3 if candidates is None else candidates
-    data, tables, status = [], [], 0
+    done: list[StoreAudit] = []
     for rule in rules:
-        found, interrupted = _audit_store(rule, store, n, how, shaping, quiet=as_json)
-        data.append(_store_json(rule, store, n, shaping, found, interrupted))
-        tables += _store_tables(rule, store, n, found, interrupted)
-        status = max(status, INTERRUPTED if interrupted else summarise(found).exit_code)
-        if interrupted:
+        done.append(_audit_store(rule, store, n, how, shaping, quiet=as_json))
+        if done[-1].interrupted:
             break
-    _print(data, as_json, tables)
-    return status
-
-
-def _configured(name: str, redistribution: str | None, budget: str | None) -> Rule:
-    """The named rule; options that only some rules take are given to those that take them."""
-    given = {"redistribution": redistribution, "budget": budget}
-    if name in RULES and not set(RULES[name].options()) & set(given):
-        given = {}
-    return named_rule(name, **given)
-
-
-def _print(data: list[dict[str, Any]], as_json: bool, tables: Sequence[Any]) -> None:
+    finished = [item for item in done if item.reports]
+    if not finished:
+        raise KeyboardInterrupt
     if as_json:
-        print_json(data[0] if len(data) == 1 else {"audits": data})
-        return
-    for item in tables:
-        console().print(item)
+        _print_json([_store_json(item, store, n, shaping) for item in finished], alone=len(rules) == 1)
+    else:
+        print_tables(block for item in finished for block in _store_tables(item, store, n))
+    if done[-1].interrupted:
+        last = f"{len(done[-1].reports)} of {len(store)} positions of {done[-1].rule.name}"
+        click.echo(f"resispec: interrupted after {last}; above is what was audited until then", err=True)
+        return INTERRUPTED
+    return EXIT_CODES[worst(summarise(item.reports).verdict for item in finished)]
+
+
+class StoreAudit(NamedTuple):
+    """One rule at the positions that were audited before the end or an interrupt."""
+
+    rule: Rule
+    reports: list[AuditReport]
+    interrupted: bool
+
+
+def _configured(names: Sequence[str], redistribution: str | None, budget: str | None) -> list[Rule]:
+    """The named rules; an option goes to the rules that take it, and is refused where none does."""
+    given = {name: value for name, value in (("redistribution", redistribution), ("budget", budget)) if value}
+    kinds = [type(named_rule(name)) for name in names]
+    for option in given:
+        if not any(option in kind.options() for kind in kinds):
+            takers = [name for name, kind in RULES.items() if option in kind.options()]
+            raise InputError(
+                f"--{option} is an option of {' and '.join(takers)}, not of {' or '.join(names)}; leave it out"
+            )
+    return [
+        named_rule(kind.name, **{key: value for key, value in given.items() if key in kind.options()})
+        for kind in kinds
+    ]
+
+
+def _print_json(data: list[dict[str, Any]], *, alone: bool) -> None:
+    """One rule asked for: its object. Several: a list under ``audits``, even if an interrupt left only one."""
+    print_json(data[0] if alone else {"audits": data})
 
 
 def _pair_table(report: AuditReport) -> Any:
@@ -137,7 +165,7 @@ def _pair_table(report: AuditReport) -> Any:
         ("acceptance ceiling", report.ceiling),
         ("acceptance by candidate", ", ".join(show(value) for value in report.acceptance_by_candidate)),
         ("paths summed", f"{report.paths} ({report.method})"),
-        ("witness", _witness_text(report)),
+        ("witness path: its mass", _witness_text(report)),
     ]
     title = f"{report.rule}, n = {report.candidates}, {report.draw} draws"
     return table(title, ("", ""), rows)
@@ -149,87 +177,90 @@ def _witness_text(report: AuditReport, decode: Any = str) -> str:
         return "none: no token is returned too often"
     refused = "".join(f"reject {decode(token)}, " for token in path.rejected)
     how = "accept" if path.accepted else "resample"
-    return f"{refused}{how} {decode(path.token)}: mass {show(path.mass)}"
+    return f"{refused}{how} {decode(path.token)}: {show(path.mass)}"
 
 
 def _audit_store(
     rule: Rule, store: LogitsStore, n: int, how: dict[str, Any], shaping: dict[str, Any], *, quiet: bool
-) -> tuple[list[AuditReport], bool]:
+) -> StoreAudit:
+    """Audit position by position; Ctrl-C keeps the positions that are done."""
     found: list[AuditReport] = []
     try:
         with progress(range(len(store)), f"audit {rule.name}", quiet=quiet) as places:
             for place in places:
                 rows = store.row(place)
                 p, q = (
-                    law_from_logits(row, **shaping, name=f"position {place}, {side} row")
+                    law_from_logits(row, **shaping, name=f"{store.path}, position {place}, {side} row")
                     for row, side in zip(rows, ("target", "draft"), strict=True)
                 )
                 found.append(audit_pair(rule, p, q, n, **how))
     except KeyboardInterrupt:
-        if not found:
-            raise
-        return found, True
-    return found, False
+        return StoreAudit(rule, found, True)
+    return StoreAudit(rule, found, False)
 
 
-def _store_json(
-    rule: Rule,
-    store: LogitsStore,
-    n: int,
-    shaping: dict[str, Any],
-    found: list[AuditReport],
-    interrupted: bool,
-) -> dict[str, Any]:
+def _store_json(done: StoreAudit, store: LogitsStore, n: int, shaping: dict[str, Any]) -> dict[str, Any]:
     places = [
         {"position": place, **asdict(store.positions[place]), **report.to_json(with_law=False)}
-        for place, report in enumerate(found)
+        for place, report in enumerate(done.reports)
     ]
     return {
-        "rule": rule.name,
-        "options": {name: getattr(rule, name) for name in rule.options()},
+        "rule": done.rule.name,
+        "options": {name: getattr(done.rule, name) for name in done.rule.options()},
         "candidates": n,
         **shaping,
         "vocabulary": store.vocabulary,
-        "interrupted": interrupted,
+        "interrupted": done.interrupted,
         "positions_in_store": len(store),
-        **summarise(found).to_json(),
+        **summarise(done.reports).to_json(),
         "positions": places,
     }
 
 
-def _store_tables(
-    rule: Rule, store: LogitsStore, n: int, found: list[AuditReport], interrupted: bool
-) -> list[Any]:
-    total = summarise(found)
-    audited = f"{total.positions} of {len(store)} positions" + (" (interrupted)" if interrupted else "")
+def _store_tables(done: StoreAudit, store: LogitsStore, n: int) -> list[Any]:
+    total = summarise(done.reports)
+    # Paths that were not followed can only add: what was found is a lower bound then, and says so, except
+    # where the missing mass could not change a printed digit.
+    at_least = "≥ " if total.max_unexplored > 1e-9 else ""
     rows = [
-        ("law", total.verdict.value + ": " + ", ".join(f"{n} {v}" for v, n in total.verdicts.items())),
-        ("total variation, mean (certified)", total.mean_total_variation),
-        ("total variation, largest", total.max_total_variation),
-        ("total variation is at most", total.bound),
-        ("acceptance, mean", total.mean_acceptance),
+        ("verdict", ", ".join(f"{name} on {count}" for name, count in total.verdicts.items())),
+        ("total variation, mean", at_least + show(total.mean_total_variation)),
+        ("total variation, largest", at_least + show(total.max_total_variation)),
+        ("total variation, at most", total.bound),
+        ("acceptance, mean", at_least + show(total.mean_acceptance)),
         ("ceiling of any exact rule, mean", total.mean_ceiling),
-        ("positions above the ceiling", f"{total.positions_above_ceiling} of {total.positions}"),
-        ("acceptance by candidate", ", ".join(show(value) for value in total.conditional_acceptance)),
-        ("mass left unexplored, at most", total.max_unexplored),
+        ("positions above the ceiling", total.positions_above_ceiling),
+        (
+            "acceptance of candidates 1, 2, … when looked at",
+            at_least + ", ".join(show(value) for value in total.conditional_acceptance),
+        ),
+        ("mass of the paths not followed, at most", total.max_unexplored),
     ]
-    title = f"{rule.name}, n = {n}, {found[0].draw} draws, V = {store.vocabulary}: {audited}"
+    audited = f"{total.positions} of {len(store)} positions" + (", INTERRUPTED" if done.interrupted else "")
+    title = f"{done.rule.name}, n = {n}, {done.reports[0].draw} draws, V = {store.vocabulary}: {audited}"
     tables = [table(title, ("", ""), rows)]
+    found = done.reports
     biased = sorted(
-        (r for r in range(len(found)) if found[r].witness), key=lambda r: -found[r].total_variation
+        (place for place in range(len(found)) if found[place].witness),
+        key=lambda place: -found[place].total_variation,
     )
     if biased:
-        decode = lambda token: repr(store.decode(token) or token)  # noqa: E731
-        worst = [
+        worst_places = [
             (
-                repr(store.positions[place].context[-30:]),
+                repr(store.positions[place].context[-24:]),
                 found[place].total_variation,
                 found[place].acceptance,
                 found[place].ceiling,
-                _witness_text(found[place], decode),
+                _witness_text(found[place], lambda token: repr(store.decode(token) or token)),
             )
             for place in biased[:WORST_SHOWN]
         ]
-        columns = ("worst positions: text before", "TV ≥", "acceptance", "ceiling", "witness")
-        tables.append(table("", columns, worst))
+        columns = (
+            "text before the worst positions",
+            "TV ≥",
+            "acceptance",
+            "ceiling",
+            "witness path: its mass",
+        )
+        tables.append(table("", columns, worst_places))
     return tables

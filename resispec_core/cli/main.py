@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import sys
 from collections.abc import Sequence
 
@@ -15,7 +17,7 @@ from resispec_core.cli.record import record
 from resispec_core.cli.rules import rules
 from resispec_core.errors import BudgetExceededError, InputError
 
-USAGE_ERROR, INCONCLUSIVE, INTERRUPTED = 2, 3, 130
+USAGE_ERROR, INCONCLUSIVE, INTERRUPTED, PIPE_CLOSED = 2, 3, 130, 141
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -23,7 +25,8 @@ USAGE_ERROR, INCONCLUSIVE, INTERRUPTED = 2, 3, 130
 def group() -> None:
     """Says exactly whether a speculative-sampling verifier keeps the target model's distribution.
 
-    Exit codes: 0 exact or within the stated bound, 1 biased, 2 unusable input, 3 inconclusive, 130 interrupted.
+    Exit codes: 0 exact or within the stated bound, 1 biased, 2 unusable input, 3 inconclusive, 130 interrupted,
+    141 the reader of the output went away.
     """
 
 
@@ -33,9 +36,13 @@ for command in (audit, rules, record, info):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its status; no traceback for anything a user can cause."""
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    arguments = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal without ‖ or ≥ must not end the run
     try:
         status = group.main(arguments, prog_name="resispec", standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.Abort:
         _complain("interrupted", arguments)
         status = INTERRUPTED
@@ -53,10 +60,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         _complain("interrupted", arguments)
         status = INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        status = 0
+    except (BrokenPipeError, SystemExit):
+        # click and rich turn a closed pipe into SystemExit(1), which here would say "biased".
+        _discard_output()
+        status = PIPE_CLOSED
+    except OSError as error:
+        _discard_output()
+        _complain(f"cannot read or write: {error}", arguments)
+        status = USAGE_ERROR
     sys.exit(status or 0)
+
+
+def _discard_output() -> None:
+    """Send what is still buffered nowhere: the flush at exit would fail again, with a traceback."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: str, arguments: Sequence[str]) -> None:

@@ -12,13 +12,29 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 Item = TypeVar("Item")
 
 
 def print_json(data: Any) -> None:
-    """``data`` as one JSON document on standard output. NaN and infinities are refused, not written."""
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+    """``data`` as one JSON document on standard output, in ASCII so that no locale can break it.
+
+    NaN and infinities are refused, not written.
+    """
+    click.echo(json.dumps(data, indent=2, allow_nan=False))
+
+
+def print_tables(tables: Iterable[Table]) -> None:
+    """Tables on standard output, each under its title and with an empty line between them."""
+    screen = console()
+    for place, item in enumerate(tables):
+        title, item.title = item.title, None  # rich would wrap a title at the width of its table
+        if place:
+            screen.print()
+        if title:
+            screen.print(Text(str(title), style="bold"))
+        screen.print(item)
 
 
 def console() -> Console:
@@ -28,12 +44,12 @@ def console() -> Console:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Table:
-    """A plain table; numbers are right-aligned, the first column is not."""
-    result = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    """A plain table; numbers are right-aligned, the first column is not. Without names there is no header."""
+    result = Table(title=title, box=None, pad_edge=False, show_header=any(columns))
     for place, column in enumerate(columns):
         result.add_column(column, justify="left" if place == 0 else "right", overflow="fold")
     for row in rows:
-        result.add_row(*(show(value) for value in row))
+        result.add_row(*(Text(show(value)) for value in row))
     return result
 
 

@@ -6,14 +6,17 @@ from typing import Any
 
 import click
 
-from resispec_core.cli.output import console, print_json, table
+from resispec_core.cli.output import print_json, print_tables, table
 from resispec_core.rules import RULES
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def rules(as_json: bool) -> None:
-    """List the verification rules, how their candidates are drawn, and what they claim."""
+    """List the verification rules.
+
+    How their candidates are drawn, what they do, and (in the JSON) their options and whether they are lossy.
+    """
     listed: list[dict[str, Any]] = [
         {
             "name": kind.name,
@@ -28,4 +31,4 @@ def rules(as_json: bool) -> None:
         print_json({"rules": listed})
         return
     rows = [(rule["name"], ", ".join(rule["draws"]), rule["summary"]) for rule in listed]
-    console().print(table("Verification rules", ("rule", "candidates drawn", "what it does"), rows))
+    print_tables([table("Verification rules", ("rule", "candidates drawn", "what it does"), rows)])

@@ -10,7 +10,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from resispec_core.arrays import Array, at, column, divide, normalise, one, one_hot, positive_part, without
+from resispec_core.arrays import (
+    Array,
+    at,
+    column,
+    divide,
+    lifted,
+    normalise,
+    one,
+    one_hot,
+    positive_part,
+    without,
+)
 from resispec_core.errors import InputError
 from resispec_core.rules.base import SequentialRule, Stage, acceptance_ratio
 
@@ -122,6 +133,7 @@ def capped_fill(weights: Array, capacity: Array, amount: Array) -> Array:
     ``weights``, ``capacity``: (..., V), non-negative; ``amount``: (...). Where the amount exceeds what the
     weighted tokens hold, each of them is filled to its capacity. Cost: O(V log V).
     """
+    weights = lifted(weights)
     fill_level = np.where(weights == 0, 0 * capacity, divide(capacity, weights))
     order = np.argsort(fill_level, axis=-1, kind="stable")
     level = np.take_along_axis(fill_level, order, axis=-1)
@@ -134,7 +146,8 @@ def capped_fill(weights: Array, capacity: Array, amount: Array) -> Array:
     reached = held_before + level * still_open >= column(amount)
     first = np.argmax(reached, axis=-1)
     c = divide(amount - at(held_before, first), at(still_open, first))
-    filled = np.minimum(column(c) * weights, capacity)
+    with np.errstate(over="ignore"):  # an infinite share is capped too
+        filled = np.minimum(column(c) * weights, capacity)
     return np.where(column(reached.any(axis=-1)), filled, held_own)
 
 

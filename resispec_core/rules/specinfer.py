@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from resispec_core.arrays import Array, normalise, positive_part
 from resispec_core.rules.base import SequentialRule, Stage, acceptance_ratio
 
@@ -19,7 +21,7 @@ class SpecInfer(SequentialRule):
     """
 
     name = "specinfer"
-    draws = ("iid", "without-replacement", "top-k", "greedy")
+    draws: ClassVar[tuple[str, ...]] = ("iid", "without-replacement", "top-k", "greedy")
     summary = "recursive rejection: min(1, R/D), then norm((R - D)+)"
     batched = True
     residual_uses_token = False

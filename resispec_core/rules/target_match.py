@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from resispec_core.arrays import Array, normalise, without
 from resispec_core.rules.base import SequentialRule, Stage
 
@@ -18,7 +20,7 @@ class TargetMatch(SequentialRule):
     """
 
     name = "target-match"
-    draws = ("iid", "without-replacement", "top-k", "greedy")
+    draws: ClassVar[tuple[str, ...]] = ("iid", "without-replacement", "top-k", "greedy")
     summary = "sample from the target; accept when that token was drafted"
     batched = True
     residual_uses_token = True

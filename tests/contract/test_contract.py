@@ -1,6 +1,5 @@
 """Every contract check: one engine that keeps the promise and one, planted, that breaks it."""
 
-# ruff: noqa: ARG001, ARG005
 from fractions import Fraction
 
 import numpy as np

@@ -1,6 +1,5 @@
 """A user's file, as the command line loads it."""
 
-# ruff: noqa: ARG001 (user code)
 import numpy as np
 
 

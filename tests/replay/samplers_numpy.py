@@ -1,4 +1,3 @@
-# ruff: noqa: ARG001 (one signature for all)
 """Exact single-token samplers and verifiers in the styles people write them; all return tokens with law p."""
 
 import bisect

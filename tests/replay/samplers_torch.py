@@ -1,4 +1,3 @@
-# ruff: noqa: ARG001 (one signature for all)
 """The same in torch; ``rng`` is torch's default generator."""
 
 import numpy as np

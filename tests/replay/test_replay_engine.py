@@ -1,6 +1,5 @@
 """The replay engine on exact samplers, on planted faults, and against the exhaustive audit of the rules."""
 
-# ruff: noqa: ARG001, ARG005 (samplers keep the signature they are audited under)
 from fractions import Fraction
 
 import numpy as np

@@ -1,6 +1,5 @@
 """What the replay refuses, by name; what it leaves untouched; what it mimics."""
 
-# ruff: noqa: ARG001, ARG005 (samplers keep the signature they are audited under)
 import math
 import os
 import random

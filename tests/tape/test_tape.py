@@ -1,6 +1,5 @@
 """The tape on kernels with known laws, narrow cells and boundary faults."""
 
-# ruff: noqa: ARG001 (kernels keep the signature they are audited under)
 import numpy as np
 import pytest
 

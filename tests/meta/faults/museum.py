@@ -5,7 +5,6 @@ faulty code has (where the report's arithmetic gives one); controls are exact ru
 ``python tests/meta/faults/write_table.py`` writes the table in docs/faults.md.
 """
 
-# ruff: noqa: ARG001, ARG005 (samplers keep the signature they are audited under)
 from __future__ import annotations
 
 import math

@@ -26,7 +26,11 @@ def test_control_is_not_flagged(exhibit):
 
 
 def test_in_place_update_is_reported_beside_the_verdict():
-    seen = {exhibit.name: exhibit.look() for exhibit in EXHIBITS if exhibit.name in ("MCSD-5", "ASC-2881", "EAGLE-221")}
+    seen = {
+        exhibit.name: exhibit.look()
+        for exhibit in EXHIBITS
+        if exhibit.name in ("MCSD-5", "ASC-2881", "EAGLE-221")
+    }
     assert any("in place" in note for note in seen["MCSD-5"].notes)
     assert any("in place" in note for note in seen["ASC-2881"].notes)
 

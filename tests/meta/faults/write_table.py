@@ -29,10 +29,22 @@ def table() -> str:
         if exhibit.control and seen.size is not None:
             size = f"≤ {max(seen.size, 1e-15):.0e}"
         flagged = "yes" if seen.flagged else "no (control)"
-        cells = (f"[{exhibit.name}]({exhibit.url})", exhibit.title, exhibit.kind, seen.engine, flagged, size, seen.cost)
+        cells = (
+            f"[{exhibit.name}]({exhibit.url})",
+            exhibit.title,
+            exhibit.kind,
+            seen.engine,
+            flagged,
+            size,
+            seen.cost,
+        )
         lines.append("| " + " | ".join(cells) + " |")
     left = "\n".join(f"- {name}: {why}." for name, why in NOT_REPRODUCIBLE.items())
-    return HEADER + "\n".join(lines) + f"\n\nCases of the collection that no verifier's law can show:\n\n{left}\n"
+    return (
+        HEADER
+        + "\n".join(lines)
+        + f"\n\nCases of the collection that no verifier's law can show:\n\n{left}\n"
+    )
 
 
 if __name__ == "__main__":

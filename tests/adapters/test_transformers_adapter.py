@@ -1,7 +1,5 @@
 """transformers' verification step, as stated: exact to rounding, and what the real coin grid adds."""
 
-# ruff: noqa: ARG001 (one signature)
-
 from fractions import Fraction
 
 import pytest

@@ -204,8 +204,10 @@ have A0 : @acceptance _ _ M 1 (fun y => proportional q3 p3 o0 y / (q3 o0 - p3 o0
   by rewrite last sum3 /ratio !proportional_o0; rational.
 have A1 : @acceptance _ _ M 1 (fun y => proportional q3 p3 o1 y / (q3 o1 - p3 o1)) = frac 3 5.
   by rewrite last sum3 /ratio !proportional_o1; rational.
-have E2 : ratio p3 q3 o2 = 1 by rational.
-rewrite step !sum3 [acc _ o2]E2 subrr mulr0 mul0r addr0 [next _ o0]/M A0 [next _ o1]/M A1.
+have B0 : @acceptance _ _ M 1 (@next _ _ M p3 o0) = frac 1 2 by exact: A0.
+have B1 : @acceptance _ _ M 1 (@next _ _ M p3 o1) = frac 3 5 by exact: A1.
+have E2 : @acc _ _ M p3 o2 = 1 by rational.
+rewrite step !sum3 E2 subrr mulr0 mul0r addr0 B0 B1.
 rational.
 Qed.
 

@@ -32,6 +32,7 @@ Print Assumptions ceiling_any_draft.
 Print Assumptions ceiling.
 Print Assumptions deterministic_ceiling.
 Print Assumptions procedure_ceiling.
+Print Assumptions specinfer_ceiling.
 Print Assumptions target_match_exact.
 Print Assumptions target_match_acceptance.
 Print Assumptions optimal_exact.
@@ -47,6 +48,7 @@ Print Assumptions waterfilling_law.
 Print Assumptions waterfilling_not_exact.
 Print Assumptions proportional_accepts_two.
 Print Assumptions witness_ceiling_two.
+Print Assumptions shaped_witness_two.
 Print Assumptions residual_distance.
 Print Assumptions drift_monotone.
 Print Assumptions drift_strict_iff.

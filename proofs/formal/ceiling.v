@@ -124,6 +124,18 @@ Qed.
 
 End ProcedureCeiling.
 
+(* The premises can be met: SpecInfer, whose states are laws. *)
+Corollary specinfer_ceiling (H : pred V) :
+  @acceptance _ _ (specinfer q) n p <= 1 + \sum_(y | H y) p y - (\sum_(x | H x) q x) ^+ n.
+Proof.
+apply: (@procedure_ceiling (specinfer q) (fun w : V -> R => law w)) => //; last first.
+  exact: specinfer_published_exact.
+move=> w lw; split=> [x|y|x qx ax] /=; last first.
+- by apply: (step_reaches (x := x) lw lq); rewrite mulf_neq0 // subr_eq0 eq_sym.
+- exact: law_ge0 lw.
+- by rewrite /ratio le_minr ler01 le_minl lexx divr_ge0 ?(law_ge0 _ lw) ?(law_ge0 _ lq).
+Qed.
+
 (* Target-match: draw y from p, accept where it is among the candidates, output y in any case. *)
 Theorem target_match_exact (w : n.-tuple V -> R) y : \sum_t w t = 1 -> \sum_t w t * p y = p y.
 Proof. by move=> w1; rewrite -big_distrl /= w1 mul1r. Qed.

@@ -1,7 +1,7 @@
 (* The rule as published (Algorithm 1), for any redistribution: what exactness demands of it at n = 1, why that is
    not met, and one rational pair with its output laws. *)
 From mathcomp Require Import all_ssreflect all_algebra ring.
-From Resispec Require Import laws procedure sequential ceiling.
+From Resispec Require Import laws procedure chain shaped sequential ceiling.
 Import Order.TTheory GRing.Theory Num.Theory.
 
 Set Implicit Arguments.
@@ -220,6 +220,15 @@ Proof.
 move=> J0 Jp Jq; split; last by vm_compute.
 apply: le_trans (ceiling law_q3 J0 Jp (fun i => i != o2) Jq) _.
 by rewrite big_mkcond [X in X ^+ _]big_mkcond !sum3; vm_compute.
+Qed.
+
+(* `shaped` reaches that ceiling with T = 19/10: its conditions can be met. *)
+Theorem shaped_witness_two :
+  tau p3 q3 (frac 19 10) 2 = 0
+  /\ @acceptance _ _ (chain q3 (shaped_residual p3 q3 (frac 19 10))) 2 0%N = frac 257 300.
+Proof.
+have t0 : tau p3 q3 (frac 19 10) 2 = 0 by rewrite /= !sum3; rational.
+by split=> //; rewrite (shaped_acceptance law_p3 law_q3 t0) sum3; rational.
 Qed.
 
 End Witness.

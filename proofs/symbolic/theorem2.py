@@ -1,6 +1,7 @@
 """Theorem 2 of the paper: how the distance between the residual r / Z and q depends on the budget Z.
 
-r is any residual the method may build: min(Z q, cap) <= r <= cap, sum r = Z, where cap is p with 0 at the rejected token.
+r is any residual the method may build: min(Z q, cap) <= r <= cap, sum r = Z, where cap is p with 0 at the
+rejected token.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from .laws import Weights, law, magnitude, real, smaller
 
 
 def distance(cap: Weights, q: Weights) -> tuple[z3.ArithRef, list[z3.BoolRef]]:
-    """|| r - q ||_1 for an arbitrary admissible share r, sum r = 1, of the capacities ``cap`` (both divided by Z)."""
+    """|| r - q ||_1 for an arbitrary admissible r of sum one (``cap`` and r are divided by Z)."""
     r = [real("r") for _ in cap]
     box = [z3.And(smaller(b, c) <= x, x <= c) for x, b, c in zip(r, q, cap, strict=True)]
     return z3.Sum([magnitude(x - b) for x, b in zip(r, q, strict=True)]), [z3.Sum(r) == 1, *box]
 
 
 def _setting(size: int) -> tuple[Weights, Weights, Weights, list[z3.ArithRef], list[z3.BoolRef]]:
-    """Two budgets Z1 < Z2, seen through cap / Z1, cap / Z2 = (Z1 / Z2) (cap / Z1), and the distances at both."""
+    """Two budgets Z1 < Z2, seen through cap / Z1 and cap / Z2, and the distances at both."""
     low = [z3.Real(f"cap{i}/Z1") for i in range(size)]
     shrink = z3.Real("Z1/Z2")
     high = [shrink * c for c in low]
     q, q_law = law("q", size)
     d_low, f_low = distance(low, q)
     d_high, f_high = distance(high, q)
-    facts = [*(c >= 0 for c in low), 0 < shrink, shrink < 1, *q_law, *f_low, *f_high]
+    facts = [*(c >= 0 for c in low), shrink > 0, shrink < 1, *q_law, *f_low, *f_high]
     return low, high, q, [d_low, d_high], facts
 
 

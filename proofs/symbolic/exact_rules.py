@@ -45,7 +45,7 @@ def finish(draft: Weights, accept: Weights, rest: Weights) -> Weights:
 
 
 def recursive_rejection(p: Weights, q: Weights, n: int, half: bool = False) -> Encoding:
-    """SpecInfer with n independent candidates; ``half`` plants the residual (p - q/2)+ instead of (p - q)+."""
+    """SpecInfer with n independent candidates; ``half`` plants the residual (p - q/2)+."""
     if n == 0:
         return p, []
     accept, facts = coin(p, q)
@@ -56,7 +56,7 @@ def recursive_rejection(p: Weights, q: Weights, n: int, half: bool = False) -> E
 
 
 def shaped_pair(p: Weights, q: Weights, lower: bool = True) -> Encoding:
-    """`shaped` with two candidates; ``lower=False`` plants the residual min(Z q, p), without its lower bound."""
+    """`shaped` with two candidates; ``lower=False`` plants the residual min(Z q, p)."""
     z = z3.Real("Z")
     box = [positive_part(a - b) if lower else z3.RealVal(0) for a, b in zip(p, q, strict=True)]
     second = [larger(low, smaller(z * b, a)) for low, a, b in zip(box, p, q, strict=True)]

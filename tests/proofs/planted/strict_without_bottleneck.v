@@ -8,4 +8,4 @@ Theorem planted (R : realFieldType) (V : finType) (cap q : V -> R) (Z Z' : R) :
   (forall x, 0 <= cap x) -> law q -> 0 < Z -> Z < Z' ->
   (exists x, 0 <= cap x /\ cap x < Z' * q x) -> (* right: (exists x, 0 < cap x /\ cap x < Z' * q x) -> *)
   drift cap q Z < drift cap q Z'.
-Proof. by move=> c0 lq Z0 lt bottleneck; apply/(drift_strict_iff c0 Z0 lt). Qed.
+Proof. by move=> c0 lq Z0 lt bottleneck; apply/(drift_strict_iff q c0 Z0 lt). Qed.

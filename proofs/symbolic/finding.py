@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import z3
 
-TIMEOUT_MS = 8_000
+TIMEOUT_MS = 60_000
 
 
 Witness = dict[str, list[str] | str]

@@ -19,7 +19,7 @@ Hypothesis J_ge0 : forall t y, 0 <= J t y.
 Hypothesis J_exact : forall y, \sum_t J t y = p y.
 
 (* The output is one of the candidates. *)
-Definition accepted : R := \sum_t \sum_(y | y \in t) J t y.
+Definition accepted : R := \sum_(t : n.-tuple V) \sum_(y | y \in t) J t y.
 
 (* An accepted output lies in H, or some candidate lies outside H. Any draft law. *)
 Theorem ceiling_any_draft (H : pred V) :
@@ -41,7 +41,7 @@ Theorem ceiling (H : pred V) : (forall t, \sum_y J t y = \prod_(x <- t) q x) ->
 Proof.
 move=> J_draft; apply: le_trans (ceiling_any_draft H) _.
 rewrite [1 + _]addrC -addrA ler_add2l ler_subr_addr -(sum_tuple_all n q H) [X in X + _]big_mkcond -big_split /=.
-rewrite -(sum_tuple_prod n (law_sum lq)) ler_sum // => t _; rewrite J_draft.
+rewrite -[X in _ <= X](sum_tuple_prod n (law_sum lq)) ler_sum // => t _; rewrite J_draft.
 by case: (all H t); rewrite /= ?mulr1 ?mulr0 ?add0r ?addr0.
 Qed.
 
@@ -74,8 +74,8 @@ Let run_ge0 xs s y : ok s -> drawn xs -> 0 <= @run _ _ M s xs y.
 Proof.
 elim: xs s => [|x xs IH] s oks /=; first by case: (prM oks).
 case/andP=> qx dxs; have [/(_ x) [a0 a1] _ _] := prM oks.
-rewrite addr_ge0 // ?mulr_ge0 ?ler0n //.
-apply: (@split_next s x (fun z => 0 <= z * _)) => // [_|okn]; first by rewrite mul0r.
+rewrite addr_ge0 //; first by rewrite mulr_ge0 ?ler0n.
+apply: (@split_next s x (fun z => 0 <= z * @run _ _ M (next s x) xs y)) => // [_|okn]; first by rewrite mul0r.
 by rewrite mulr_ge0 ?subr_ge0 // IH.
 Qed.
 
@@ -110,7 +110,7 @@ have pH : \sum_(y | H y) p y = \sum_(t : n.-tuple V) weight s t * \sum_(y | H y)
   by apply: eq_bigr => t _; rewrite big_distrr.
 have w0 (t : seq V) : 0 <= @weight _ _ M s t.
   by rewrite (iid_weight iid); apply: prodr_ge0 => x _; exact: law_ge0 lq.
-rewrite ler_subr_addr -(sum_tuple_all n q H) pH [1 + _]addrC -(sum_tuple_prod n (law_sum lq)).
+rewrite ler_subr_addr -(sum_tuple_all n q H) pH [1 + _]addrC -[X in _ <= _ + X](sum_tuple_prod n (law_sum lq)).
 rewrite /acceptance -!big_split /= ler_sum // => t _; rewrite -(iid_weight iid s t).
 have [->|NE] := eqVneq (@weight _ _ M s t) 0; first by rewrite !mul0r !addr0.
 have dt : drawn t.
@@ -124,21 +124,34 @@ Qed.
 
 End ProcedureCeiling.
 
+(* The premises can be met: SpecInfer, whose states are laws. *)
+Corollary specinfer_ceiling (H : pred V) :
+  @acceptance _ _ (specinfer q) n p <= 1 + \sum_(y | H y) p y - (\sum_(x | H x) q x) ^+ n.
+Proof.
+apply: (@procedure_ceiling (specinfer q) (fun w : V -> R => law w)) => //; last first.
+  exact: specinfer_published_exact.
+move=> w lw; split=> [x|y|x qx ax] /=; last first.
+- by apply: (step_reaches (x := x) lw lq); rewrite mulf_neq0 // subr_eq0 eq_sym.
+- exact: law_ge0 lw.
+- by rewrite /ratio le_minr ler01 le_minl lexx divr_ge0 ?(law_ge0 _ lw) ?(law_ge0 _ lq).
+Qed.
+
 (* Target-match: draw y from p, accept where it is among the candidates, output y in any case. *)
 Theorem target_match_exact (w : n.-tuple V -> R) y : \sum_t w t = 1 -> \sum_t w t * p y = p y.
 Proof. by move=> w1; rewrite -big_distrl /= w1 mul1r. Qed.
 
 Theorem target_match_acceptance :
-  \sum_(t : n.-tuple V) (\prod_(x <- t) q x) * \sum_(y | y \in t) p y
+  \sum_(t : n.-tuple V) (\prod_(x <- t) q x) * (\sum_(y | y \in t) p y)
   = \sum_y p y * (1 - (1 - q y) ^+ n).
 Proof.
-under eq_bigr => t _ do rewrite big_mkcond big_distrr /=.
+rewrite (eq_bigr (fun t : n.-tuple V => \sum_y (\prod_(x <- t) q x) * (if y \in t then p y else 0)))
+  => [|t _]; last by rewrite [X in _ * X]big_mkcond big_distrr.
 rewrite exchange_big /=; apply: eq_bigr => y _.
 have -> : (1 - q y) ^+ n = (\sum_(x | x != y) q x) ^+ n.
   by rewrite -(law_sum lq) (bigD1 y) //= addrC addKr.
-rewrite -(sum_tuple_all n q (fun x => x != y)) -(sum_tuple_prod n (law_sum lq)) -sumrB big_distrr /=.
+rewrite -(sum_tuple_all n q (fun x => x != y)) -[X in _ = _ * (X - _)](sum_tuple_prod n (law_sum lq)) -sumrB big_distrr /=.
 apply: eq_bigr => t _; have -> : all (fun x => x != y) t = (y \notin t).
-  by rewrite -all_predC; elim: (tval t) => //= x xs ->; rewrite inE eq_sym negb_or.
+  by rewrite memtE; elim: (tval t) => //= x xs ->; rewrite in_cons negb_or eq_sym.
 by case: ifP => _ /=; ring.
 Qed.
 
@@ -156,9 +169,9 @@ Definition optimal_output y : R :=
   \sum_t w t * \sum_x sel t x * (a x * (x == y)%:R + (1 - a x) * f y).
 Definition optimal_accepted : R := \sum_t w t * \sum_x sel t x * a x.
 
-Lemma selected_sum (g : V -> R) : \sum_t w t * \sum_x sel t x * g x = \sum_x selected x * g x.
+Lemma selected_sum (g : V -> R) : \sum_t w t * (\sum_x sel t x * g x) = \sum_x selected x * g x.
 Proof.
-under eq_bigr => t _ do rewrite big_distrr /=.
+rewrite (eq_bigr (fun t => \sum_x w t * (sel t x * g x))) => [|t _]; last by rewrite big_distrr.
 rewrite exchange_big /=; apply: eq_bigr => x _; rewrite /selected big_distrl /=.
 by apply: eq_bigr => t _; rewrite mulrA.
 Qed.
@@ -166,8 +179,8 @@ Qed.
 Lemma selected_law : law selected.
 Proof.
 split=> [x|]; first by apply: sumr_ge0 => t _; rewrite mulr_ge0.
-rewrite -w1; have := selected_sum (fun=> 1); under eq_bigr => t _ do rewrite -big_distrl /= sel1 mulr1.
-by under [X in _ = X -> _]eq_bigr => x _ do rewrite mulr1; move=> ->; under eq_bigr => t _ do rewrite mulr1.
+rewrite /selected exchange_big /= -[RHS]w1; apply: eq_bigr => t _.
+by rewrite -big_distrr /= sel1 mulr1.
 Qed.
 
 Theorem optimal_exact y : optimal_output y = p y.

@@ -209,7 +209,7 @@ by rewrite ler_subl_addr -ler_subl_addl pos_ge.
 Qed.
 
 (* Its acceptance probability in the usual words: min(1, R/q) for the normalised residual R = r_i / S_i. *)
-Lemma specinfer_accepts i x : left_mass specinfer_residual i * q x != 0 ->
+Theorem specinfer_accepts i x : left_mass specinfer_residual i * q x != 0 ->
   @acc _ _ (chain specinfer_residual) i x = Num.min 1 (norm (specinfer_residual i) x / q x).
 Proof.
 move=> NE; have S0 : 0 <= left_mass specinfer_residual i.

@@ -77,7 +77,7 @@ move=> Z0 Z1; rewrite /drift big_bool /= /p /q /= mul0r subr0.
 have two0 : 0 < 2%:R :> R by rewrite ltr0n.
 have H : 1 / 2%:R - 1 / Z <= 0.
   by rewrite subr_le0 !mul1r lef_pinv ?posrE //; apply: le_trans Z1 _; rewrite ler1n.
-rewrite (pos_eq0 H) mul0rn add0r pos_id; first by rewrite -mulr_natr mul1r mulVf ?gt_eqF.
+rewrite (pos_eq0 H) mul0rn add0r pos_id; first by rewrite [LHS]mulr2n -splitr.
 by rewrite divr_ge0 ?ler01 // ltW.
 Qed.
 

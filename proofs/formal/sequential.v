@@ -100,7 +100,7 @@ have N0 z : 0 <= norm (drop d x) z by rewrite /norm divr_ge0 // sumr_ge0.
 case: n le_n {sd} => [|n] le_n; first by split.
 have cardE : #|[pred y | drop d x y != 0]|.+1 = #|[pred y | d y != 0]|.
   rewrite [RHS](cardD1 x) inE NE add1n; congr _.+1; apply: eq_card => y.
-  by rewrite !inE /drop; case: eqP => //=; rewrite eqxx.
+  by rewrite !inE /drop; have [->|_] := eqVneq y x; rewrite ?eqxx.
 have S_ne : \sum_y drop d x y != 0.
   apply/eqP => /(sum0_eq0 dd0) all0; move: le_n; rewrite -cardE eq_card0 // => y.
   by rewrite !inE all0 eqxx.
@@ -118,7 +118,7 @@ by rewrite IH ?mulr1 //; apply: drawable_next.
 Qed.
 
 Lemma drawable_law n d : drawable n.+1 d -> law d.
-Proof. by case=> d0 _ ->. Qed.
+Proof. by case=> d0 _ s; split=> //; exact: s. Qed.
 
 Theorem without_replacement_exact p q n : law p -> law q -> (n <= #|[pred x | q x != 0%R]|)%N ->
   @exact _ _ without_replacement n (p, q) p.
@@ -170,7 +170,7 @@ have -> : (1 - p x) * @hit _ _ (siblings d) (norm (drop p x)) xs = \sum_(z | z \
   rewrite E mul0r big1 // => z _; apply: (sum0_eq0 dp0); by rewrite drop_sum.
 rewrite [RHS](bigD1 x) ?inE ?eqxx //=; congr (_ + _).
 rewrite [LHS]big_mkcond [RHS]big_mkcond; apply: eq_bigr => z _.
-by rewrite inE /drop; case: eqP => //= _; [rewrite andbF if_same | rewrite andbT].
+by rewrite in_cons /drop; have [->|_] := eqVneq z x; rewrite ?if_same ?andbF ?andbT.
 Qed.
 
 End Sequential.

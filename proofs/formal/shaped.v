@@ -175,13 +175,13 @@ have B : \sum_x Num.min (p x) (load j * q x) <= A + (load j - tau T j).
 have C : A <= S' j - S' n.
   rewrite /S' /left_mass -sumrB ler_sum // => x _.
   by rewrite /shaped_residual tn clip_accepts.
-have D : S' j = tau T j - tau T j.+1 by rewrite /= /S' /left_mass /shaped_residual; ring.
+have D : S' j = tau T j - tau T j.+1 by rewrite [tau T j.+1]/= subKr.
 have E : S j = load j - load j.+1 by rewrite loadS // addrK.
 rewrite -subr_ge0.
 have -> : 1 - S' n - (1 - S j + \sum_x Num.min (p x) (load j * q x))
    = (A + (load j - tau T j) - \sum_x Num.min (p x) (load j * q x)) + (S' j - S' n - A)
      + (tau T j.+1 - load j.+1) by rewrite D E; ring.
-by rewrite !addr_ge0 // subr_ge0.
+by apply: addr_ge0; last (by rewrite subr_ge0); apply: addr_ge0; rewrite subr_ge0.
 Qed.
 
 End Optimal.

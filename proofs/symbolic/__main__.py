@@ -1,7 +1,7 @@
 """``python -m proofs.symbolic [--json] [NAME ...]``: run the checks, print what each found.
 
-Exit status: 0 every finding as the ledger says, 1 some finding differs or a wrong variant passed, 2 unknown name,
-3 the solver gave up on one.
+Exit status: 0 every finding as the ledger says, 1 some finding differs or a wrong variant passed,
+2 unknown name, 3 the solver gave up on one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 
 from . import exact_rules, identity, published_rule, theorem2
 from .finding import Finding
@@ -23,8 +24,8 @@ CHECKS: dict[str, Callable[[], Finding]] = {
     "deterministic": exact_rules.deterministic,
     "published-two-tokens": published_rule.two_tokens,
     **{
-        f"published-{how}-{'positive' if positive else 'any'}": (
-            lambda how=how, positive=positive: published_rule.smallest_counterexample(how, positive)
+        f"published-{how}-{'positive' if positive else 'any'}": partial(
+            published_rule.smallest_counterexample, how, positive
         )
         for how in published_rule.REDISTRIBUTIONS
         for positive in (False, True)
@@ -45,19 +46,19 @@ def show(findings: list[Finding]) -> None:
     for column in ("check", "statement", "found", "expected", "wrong variant", "seconds", "witness"):
         table.add_column(column, overflow="fold")
     for f in findings:
-        witness = "; ".join(
-            f"{k} = {v if isinstance(v, str) else ', '.join(v)}" for k, v in (f.witness or {}).items()
-        )
+        values = {k: v if isinstance(v, str) else ", ".join(v) for k, v in (f.witness or {}).items()}
+        witness = "; ".join(f"{k} = {v}" for k, v in values.items())
         rejected = "rejected" if f.planted == "fails" else f"NOT REJECTED ({f.planted})"
         table.add_row(f.name, f.statement, f.found, f.expected, rejected, f"{f.seconds:.1f}", witness)
     Console().print(table)
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m proofs.symbolic", description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"checks to run: {', '.join(CHECKS)} (default: all)"
+    parser = argparse.ArgumentParser(
+        prog="python -m proofs.symbolic", description="Run the symbolic and SMT checks."
     )
+    names = f"checks to run (default: all): {', '.join(CHECKS)}"
+    parser.add_argument("names", nargs="*", metavar="NAME", help=names)
     parser.add_argument("--json", action="store_true", help="print the findings as one JSON array")
     options = parser.parse_args(arguments)
     unknown = [n for n in options.names if n not in CHECKS]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import z3
 
-from .finding import Finding, Stopwatch, decide, decide_all, witness_of
+from .finding import Finding, Stopwatch, Witness, decide, decide_all, witness_of
 from .laws import (
     Weights,
     differs,
@@ -20,7 +20,6 @@ from .laws import (
     over_drafted,
     positive_part,
     quotient,
-    real,
     smaller,
 )
 
@@ -45,21 +44,20 @@ def finish(draft: Weights, accept: Weights, rest: Weights) -> Weights:
     return [d * a + rejected * r for d, a, r in zip(draft, accept, rest, strict=True)]
 
 
-def recursive_rejection(p: Weights, q: Weights, n: int, share: float = 1) -> Encoding:
-    """SpecInfer with n independent candidates; ``share`` < 1 plants the residual (p - share q)+ instead of (p - q)+."""
+def recursive_rejection(p: Weights, q: Weights, n: int, half: bool = False) -> Encoding:
+    """SpecInfer with n independent candidates; ``half`` plants the residual (p - q/2)+."""
     if n == 0:
         return p, []
     accept, facts = coin(p, q)
-    residual, more = normalised(
-        [positive_part(a - z3.Q(round(share * 4), 4) * b) for a, b in zip(p, q, strict=True)]
-    )
-    rest, deeper = recursive_rejection(residual, q, n - 1, share)
+    taken = [b / 2 if half else b for b in q]
+    residual, more = normalised([positive_part(a - b) for a, b in zip(p, taken, strict=True)])
+    rest, deeper = recursive_rejection(residual, q, n - 1, half)
     return finish(q, accept, rest), facts + more + deeper
 
 
 def shaped_pair(p: Weights, q: Weights, lower: bool = True) -> Encoding:
-    """`shaped` with two candidates; ``lower=False`` plants the paper's residual min(Z q, p) without the bound (p - q)+."""
-    z = real("Z")
+    """`shaped` with two candidates; ``lower=False`` plants the residual min(Z q, p)."""
+    z = z3.Real("Z")
     box = [positive_part(a - b) if lower else z3.RealVal(0) for a, b in zip(p, q, strict=True)]
     second = [larger(low, smaller(z * b, a)) for low, a, b in zip(box, p, q, strict=True)]
     third = [positive_part(a - (1 + z) * b) for a, b in zip(p, q, strict=True)]
@@ -77,8 +75,23 @@ def shaped_pair(p: Weights, q: Weights, lower: bool = True) -> Encoding:
     return finish(q, accepts[0], finish(q, accepts[1], last)), facts + more
 
 
+def shaped_splits(p: Weights, q: Weights) -> Iterator[list[z3.BoolRef]]:
+    """Where each token lies between the break points of `shaped`; the cases cover everything (Z <= 1)."""
+    z = z3.Real("Z")
+    places = [
+        [
+            a >= (1 + z) * b,
+            z3.And(b <= a, a < (1 + z) * b),
+            z3.And(z * b <= a, a < b),
+            z3.And(a < z * b, a < b),
+        ]
+        for a, b in zip(p, q, strict=True)
+    ]
+    yield from (list(case) for case in itertools.product(*places))
+
+
 def target_match(p: Weights, q: Weights, n: int, redraw: bool = False) -> Encoding:
-    """Draw y ~ p, accept where it is a candidate, output it anyway; ``redraw`` plants a second draw on rejection."""
+    """Draw y ~ p, accept where it is a candidate, output it anyway; ``redraw`` plants a second draw."""
     size = len(p)
     out = [z3.RealVal(0)] * size
     for drafted in itertools.product(range(size), repeat=n):
@@ -91,7 +104,7 @@ def target_match(p: Weights, q: Weights, n: int, redraw: bool = False) -> Encodi
 
 
 def siblings(p: Weights, tokens: tuple[int, ...], drop: bool = True) -> Encoding:
-    """Deterministic candidates, accepted with R(x), then R(x) := 0; ``drop=False`` plants keeping R as it was."""
+    """Deterministic candidates, accepted with R(x), then R(x) := 0; ``drop=False`` plants keeping R."""
     if not tokens:
         return p, []
     x = tokens[0]
@@ -101,14 +114,16 @@ def siblings(p: Weights, tokens: tuple[int, ...], drop: bool = True) -> Encoding
     return [(p[x] if y == x else 0) + (1 - p[x]) * r for y, r in enumerate(rest)], facts + more
 
 
-def _iid_cases(rule: Callable[[Weights, Weights], Encoding], size: int) -> tuple[Weights, Weights, Cases]:
+Splits = Callable[[Weights, Weights], Iterator[list[z3.BoolRef]]]
+
+
+def _iid_cases(
+    rule: Callable[[Weights, Weights], Encoding], size: int, splits: Splits
+) -> tuple[Weights, Weights, Cases]:
+    """The statement "output = p" by cases. One token stands for all: no rule knows the tokens' names."""
     (p, p_law), (q, q_law) = law("p", size), law("q", size)
     out, facts = rule(p, q)
-    cases = (
-        ([*p_law, *q_law, *facts, *split], z3.Or(a != b))
-        for split in over_drafted(p, q)
-        for a, b in zip(out, p, strict=True)
-    )
+    cases = (([*p_law, *q_law, *facts, *split], out[0] != p[0]) for split in splits(p, q))
     return p, q, cases
 
 
@@ -118,17 +133,17 @@ def _exact(
     rule: Callable[[Weights, Weights], Encoding],
     wrong: Callable[[Weights, Weights], Encoding],
     planted_variant: str,
-    sizes: tuple[int, ...] = (2, 3),
+    splits: Splits = over_drafted,
 ) -> Finding:
     watch = Stopwatch()
     found, witness = "holds", None
-    for size in sizes:
-        p, q, cases = _iid_cases(rule, size)
+    for size in (2, 3):
+        p, q, cases = _iid_cases(rule, size, splits)
         found, model = decide_all(cases)
         witness = witness_of(model, p=p, q=q)
         if found != "holds":
             break
-    _, _, cases = _iid_cases(wrong, 2)
+    _, _, cases = _iid_cases(wrong, 2, splits)
     planted, _ = decide_all(cases)
     return Finding(name, statement, "holds", found, planted_variant, planted, witness, watch.seconds)
 
@@ -139,7 +154,7 @@ def single_draft() -> Finding:
         "single-draft",
         "speculative sampling with one candidate is exact",
         lambda p, q: recursive_rejection(p, q, 1),
-        lambda p, q: recursive_rejection(p, q, 1, share=0.5),
+        lambda p, q: recursive_rejection(p, q, 1, half=True),
         "residual (p - q/2)+",
     )
 
@@ -150,7 +165,7 @@ def specinfer() -> Finding:
         "specinfer",
         "SpecInfer with two candidates is exact",
         lambda p, q: recursive_rejection(p, q, 2),
-        lambda p, q: recursive_rejection(p, q, 2, share=0.5),
+        lambda p, q: recursive_rejection(p, q, 2, half=True),
         "residual (p - q/2)+",
     )
 
@@ -163,6 +178,7 @@ def shaped() -> Finding:
         shaped_pair,
         lambda p, q: shaped_pair(p, q, lower=False),
         "residual min(Z q, p), without the bound (p - q)+",
+        shaped_splits,
     )
 
 
@@ -181,12 +197,11 @@ def deterministic() -> Finding:
     """Deterministic siblings are exact for every list of one or two tokens, repeats included (V = 2, 3)."""
     watch = Stopwatch()
 
-    def verdict(drop: bool, sizes: tuple[int, ...]) -> tuple[str, dict[str, list[str] | str] | None]:
+    def verdict(drop: bool, sizes: tuple[int, ...]) -> tuple[str, Witness | None]:
         for size in sizes:
             p, p_law = law("p", size)
-            for tokens in itertools.chain.from_iterable(
-                itertools.product(range(size), repeat=n) for n in (1, 2)
-            ):
+            lists = [list(itertools.product(range(size), repeat=n)) for n in (1, 2)]
+            for tokens in itertools.chain(*lists):
                 out, facts = siblings(p, tokens, drop)
                 found, model = decide([*p_law, *facts], differs(out, p))
                 if found != "holds":

@@ -9,15 +9,18 @@ from fractions import Fraction
 
 import z3
 
-TIMEOUT_MS = 8_000
+TIMEOUT_MS = 60_000
+
+
+Witness = dict[str, list[str] | str]
 
 
 @dataclass(frozen=True)
 class Finding:
     """One statement about a rule, and what the check found.
 
-    ``found`` and ``expected`` are ``"holds"`` or ``"fails"`` (``"unknown"`` where the solver gave up). ``planted`` is
-    what the same check said of a wrong variant; a check that does not reject its wrong variant proves nothing.
+    ``found`` and ``expected`` are ``"holds"`` or ``"fails"`` (``"unknown"`` where the solver gave up).
+    ``planted`` is what the same check said of a wrong variant: one that is not rejected proves nothing.
     """
 
     name: str
@@ -26,7 +29,7 @@ class Finding:
     found: str
     planted_variant: str
     planted: str
-    witness: dict[str, list[str] | str] | None
+    witness: Witness | None
     seconds: float
 
     @property
@@ -53,7 +56,7 @@ def decide(constraints: Iterable[z3.BoolRef], violation: z3.BoolRef) -> tuple[st
 def decide_all(
     cases: Iterable[tuple[list[z3.BoolRef], z3.BoolRef]],
 ) -> tuple[str, z3.ModelRef | None]:
-    """Decide a statement case by case: it holds when every case holds, and fails with the first that fails."""
+    """Decide a statement case by case: it holds when every case holds, fails with the first that does."""
     worst = "holds"
     for constraints, violation in cases:
         answer, model = decide(constraints, violation)
@@ -72,9 +75,7 @@ def value(model: z3.ModelRef, term: z3.ArithRef) -> str:
     return str(got.approx(20).as_fraction()) + "?" if z3.is_algebraic_value(got) else str(got)
 
 
-def witness_of(
-    model: z3.ModelRef | None, **terms: z3.ArithRef | list[z3.ArithRef]
-) -> dict[str, list[str] | str] | None:
+def witness_of(model: z3.ModelRef | None, **terms: z3.ArithRef | list[z3.ArithRef]) -> Witness | None:
     """The named terms' values in a counterexample."""
     if model is None:
         return None

@@ -39,7 +39,7 @@ def magnitude(a: z3.ArithRef) -> z3.ArithRef:
 
 
 def quotient(top: z3.ArithRef, bottom: z3.ArithRef) -> tuple[z3.ArithRef, z3.BoolRef]:
-    """An unknown equal to ``top / bottom``, and free where ``bottom`` is zero: the rule may do anything there."""
+    """An unknown equal to ``top / bottom``, free where ``bottom`` is zero: there the rule may do anything."""
     ratio = real("ratio")
     return ratio, z3.Or(bottom == 0, ratio * bottom == top)
 

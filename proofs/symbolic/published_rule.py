@@ -1,7 +1,8 @@
 """The rule as published, one candidate: the counterexample with the smallest common denominator.
 
-The solver looks for laws p, q on three tokens whose weights are multiples of 1/d, for d = 1, 2, ..., until the output
-law differs from p. `published_law` computes the same law in rationals by another route; every witness is replayed there.
+The solver looks for laws p, q on three tokens whose weights are multiples of 1/d, for d = 1, 2, ..., until
+the output law differs from p. `published_law` computes the same law in rationals by another route; every
+witness is replayed there, and enumeration confirms that no smaller d has one.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from fractions import Fraction
 
 import z3
 
-from .finding import Finding, Stopwatch, decide, value
+from .finding import Finding, Stopwatch, Witness, decide, value
 from .laws import Weights, differs, law, positive_part, real, smaller
 
 REDISTRIBUTIONS = ("proportional", "water-filling", "uniform")
@@ -19,7 +20,7 @@ LARGEST_DENOMINATOR = 6
 
 
 def residual_after(p: Weights, q: Weights, x: int, how: str) -> tuple[Weights, list[z3.BoolRef]]:
-    """The residual mass r after rejecting x (it sums to Z = q(x) - p(x)); the facts hold where q(x) > p(x)."""
+    """The residual mass r after rejecting x, of sum Z = q(x) - p(x); the facts hold where q(x) > p(x)."""
     budget = q[x] - p[x]
     others = [y for y in range(len(p)) if y != x]
     floor = {y: smaller(budget * q[y], p[y]) for y in others}
@@ -40,7 +41,7 @@ def residual_after(p: Weights, q: Weights, x: int, how: str) -> tuple[Weights, l
 
 
 def output_of(p: Weights, q: Weights, how: str) -> tuple[Weights, list[z3.BoolRef]]:
-    """The output law with one candidate: accepted mass min(p, q), then r / Z for each way of being rejected."""
+    """The output law with one candidate: min(p, q) is accepted, then r / Z for each way of being rejected."""
     out = [smaller(a, b) for a, b in zip(p, q, strict=True)]
     facts = []
     for x in range(len(p)):
@@ -94,7 +95,7 @@ def _fill(tubs: dict[int, tuple[Fraction, Fraction, Fraction]], total: Fraction)
 def search(
     how: str, size: int, positive: bool, broken: bool = True
 ) -> tuple[int, list[str], list[str]] | None:
-    """The smallest d for which laws with weights k/d are biased, and such a pair; None up to LARGEST_DENOMINATOR.
+    """The smallest d with biased laws of weights k/d, and such a pair; None up to LARGEST_DENOMINATOR.
 
     ``positive`` asks for weights above zero. ``broken=False`` replaces the rule by speculative sampling.
     """
@@ -125,7 +126,7 @@ def smallest_counterexample(how: str, positive: bool) -> Finding:
     """The published rule is exact at n = 1, V = 3: refuted with the smallest common denominator."""
     watch = Stopwatch()
     got = search(how, 3, positive)
-    witness: dict[str, list[str] | str] | None = None
+    witness: Witness | None = None
     found = "holds"
     if got is not None:
         d, p, q = got

@@ -1,36 +1,43 @@
 """Theorem 2 of the paper: how the distance between the residual r / Z and q depends on the budget Z.
 
-r is any residual the method may build: min(Z q, cap) <= r <= cap, sum r = Z, where cap is p with 0 at the rejected token.
+r is any residual the method may build: min(Z q, cap) <= r <= cap, sum r = Z, where cap is p with 0 at the
+rejected token.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
+
 import z3
 
-from .finding import Finding, Stopwatch, decide, witness_of
-from .laws import Weights, law, magnitude, quotient, real, smaller
+from .finding import Finding, Stopwatch, decide, decide_all, witness_of
+from .laws import Weights, law, magnitude, real, smaller
 
 
-def distance(cap: Weights, q: Weights, budget: z3.ArithRef) -> tuple[z3.ArithRef, list[z3.BoolRef]]:
-    """|| r / Z - q ||_1 for an arbitrary admissible residual r."""
+def distance(cap: Weights, q: Weights) -> tuple[z3.ArithRef, list[z3.BoolRef]]:
+    """|| r - q ||_1 for an arbitrary admissible r of sum one (``cap`` and r are divided by Z)."""
     r = [real("r") for _ in cap]
-    facts = [z3.Sum(r) == budget]
-    gaps = []
-    for mass, c, b in zip(r, cap, q, strict=True):
-        share, fact = quotient(mass, budget)
-        facts += [fact, smaller(budget * b, c) <= mass, mass <= c]
-        gaps.append(magnitude(share - b))
-    return z3.Sum(gaps), facts
+    box = [z3.And(smaller(b, c) <= x, x <= c) for x, b, c in zip(r, q, cap, strict=True)]
+    return z3.Sum([magnitude(x - b) for x, b in zip(r, q, strict=True)]), [z3.Sum(r) == 1, *box]
 
 
-def _setting(size: int) -> tuple[Weights, Weights, list[z3.ArithRef], list[z3.ArithRef], list[z3.BoolRef]]:
-    cap = [z3.Real(f"cap{i}") for i in range(size)]
+def _setting(size: int) -> tuple[Weights, Weights, Weights, list[z3.ArithRef], list[z3.BoolRef]]:
+    """Two budgets Z1 < Z2, seen through cap / Z1 and cap / Z2, and the distances at both."""
+    low = [z3.Real(f"cap{i}/Z1") for i in range(size)]
+    shrink = z3.Real("Z1/Z2")
+    high = [shrink * c for c in low]
     q, q_law = law("q", size)
-    low, high = z3.Reals("Z1 Z2")
-    d_low, f_low = distance(cap, q, low)
-    d_high, f_high = distance(cap, q, high)
-    facts = [*(c >= 0 for c in cap), z3.Sum(cap) <= 1, *q_law, low > 0, low < high, *f_low, *f_high]
-    return cap, q, [low, high], [d_low, d_high], facts
+    d_low, f_low = distance(low, q)
+    d_high, f_high = distance(high, q)
+    facts = [*(c >= 0 for c in low), shrink > 0, shrink < 1, *q_law, *f_low, *f_high]
+    return low, high, q, [d_low, d_high], facts
+
+
+def _splits(low: Weights, high: Weights, q: Weights) -> Iterator[list[z3.BoolRef]]:
+    """Which tokens are bottlenecks (cap / Z < q) at neither budget, at the larger one, at both."""
+    places = [[b <= h, z3.And(h < b, b <= c), c < b] for c, h, b in zip(low, high, q, strict=True)]
+    yield from (list(case) for case in itertools.product(*places))
 
 
 def non_strict() -> Finding:
@@ -38,8 +45,8 @@ def non_strict() -> Finding:
     watch = Stopwatch()
     found = "holds"
     for size in (2, 3):
-        _, _, _, (d_low, d_high), facts = _setting(size)
-        answer, _ = decide(facts, d_low > d_high)
+        low, high, q, (d_low, d_high), facts = _setting(size)
+        answer, _ = decide_all(([*facts, *split], d_low > d_high) for split in _splits(low, high, q))
         found = answer if answer != "holds" else found
     _, _, _, (d_low, d_high), facts = _setting(2)
     planted, _ = decide(facts, d_low < d_high)
@@ -58,10 +65,10 @@ def non_strict() -> Finding:
 def strict_as_stated() -> Finding:
     """The paper's strict monotonicity has a counterexample with D > 0 (V = 2)."""
     watch = Stopwatch()
-    cap, q, budgets, (d_low, d_high), facts = _setting(2)
+    low, high, q, (d_low, d_high), facts = _setting(2)
     found, model = decide(facts, z3.And(d_low >= d_high, d_low > 0))
     # The note's own witness, as a fixed point of the same encoding: D = 1 at both budgets.
-    point = [cap[0] == 1, cap[1] == 0, q[0] == z3.Q(1, 2)]
+    point = [low[0] >= 1, low[1] == 0, q[0] == z3.Q(1, 2)]
     agrees, _ = decide([*facts, *point], z3.Or(d_low != 1, d_high != 1))
     planted, _ = decide([*facts, *point], d_low == d_high)
     return Finding(
@@ -71,7 +78,7 @@ def strict_as_stated() -> Finding:
         found if agrees == "holds" else "unknown",
         "claim that D differs at p = (1, 0), q = (1/2, 1/2)",
         planted,
-        witness_of(model, cap=cap, q=q, Z=budgets, D=[d_low, d_high]),
+        witness_of(model, **{"p/Z1": low, "p/Z2": high, "q": q, "D": [d_low, d_high]}),
         watch.seconds,
     )
 
@@ -81,16 +88,17 @@ def strict_with_bottleneck() -> Finding:
     watch = Stopwatch()
     found = "holds"
     for size in (2, 3):
-        cap, q, (_, high), (d_low, d_high), facts = _setting(size)
-        bottleneck = z3.Or([z3.And(c > 0, c < high * b) for c, b in zip(cap, q, strict=True)])
+        low, high, q, (d_low, d_high), facts = _setting(size)
+        bottleneck = z3.Or([z3.And(c > 0, c < b) for c, b in zip(high, q, strict=True)])
         for premise, violation in (
             (bottleneck, d_low >= d_high),
             (z3.Not(bottleneck), d_low != d_high),
         ):
-            answer, _ = decide([*facts, premise], violation)
+            cases = (([*facts, *split, premise], violation) for split in _splits(low, high, q))
+            answer, _ = decide_all(cases)
             found = answer if answer != "holds" else found
-    cap, q, (_, high), (d_low, d_high), facts = _setting(2)
-    any_token = z3.Or([c < high * b for c, b in zip(cap, q, strict=True)])
+    _, high, q, (d_low, d_high), facts = _setting(2)
+    any_token = z3.Or([c < b for c, b in zip(high, q, strict=True)])
     planted, _ = decide([*facts, any_token], d_low >= d_high)
     return Finding(
         "theorem2-strict-bottleneck",

@@ -1,7 +1,7 @@
 """Exact residual shaping: the repair of ResiSpec.
 
 Source: the paper's ideal residual r = Z·q (Lemma 1) under the box that exactness imposes,
-``(r_i − S_i·q)+ ≤ r_{i+1} ≤ r_i``. Derivation: docs/rules/shaped.md.
+``(r_i − S_i·q)+ ≤ r_{i+1} ≤ r_i``. Derivation and proofs: proofs/formal/shaped.v.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Shaped(ChainRule):
     the largest root of τ_{n+1}(T) = 0, 1 ≤ T ≤ n. Acceptance Σ min(p, q·T). Any T with τ_{n+1} ≥ 0 is exact, so
     T is rounded up; only acceptance depends on how close it is.
 
-    Exact for i.i.d. candidates. Never below SpecInfer or K-SEQ in acceptance (tested); the best memoryless chain
-    for n = 2 (proofs/shaped_optimality.md says what is known beyond).
+    Exact for i.i.d. candidates. Never below SpecInfer or K-SEQ in acceptance; the best memoryless exact rule for
+    every n (proofs/formal: ``shaped_best_memoryless``).
     Cost: one sort of p/q, then O(n log V) for each of about ten steps; O(1) a candidate; one row for the resample.
     """
 

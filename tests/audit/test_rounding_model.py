@@ -1,0 +1,94 @@
+"""``rounding_bound`` is a claim about every rule and draw: float runs against rational runs of the same laws."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from resispec_core import audit, rules
+from resispec_core.arrays import as_float
+from resispec_core.audit import Verdict, closed_form, paper_check_kl
+from resispec_core.audit.marginal import rounding_bound
+from resispec_core.laws import as_rational
+from resispec_core.testing.strategies import law_pairs, rational_laws, verification_cases
+
+RUNS = [
+    *(
+        (rules.ResiSpec(redistribution, budget), draw)
+        for redistribution in ("proportional", "waterfill", "uniform")
+        for budget, draw in (("local", "iid"), ("eq13", "iid"), ("local", "without-replacement"))
+    ),
+    (rules.ResiSpec(), "top-k"),
+    *((rules.SpecInfer(), draw) for draw in ("iid", "without-replacement", "top-k", "greedy")),
+    (rules.KSeq(), "iid"),
+]
+
+
+@pytest.mark.parametrize(("rule", "draw"), RUNS)
+def test_law_acceptance_and_verdict_agree_within_the_bound(rule, draw):
+    """Near-equal pairs, subnormal masses and ties included; about 3000 cases over all rules."""
+
+    @settings(max_examples=200)
+    @given(verification_cases(5, 3, draws=draw, rational=False))
+    def check(case):
+        found = audit(rule, case.target, case.draft, case.candidates, draw=draw)
+        true = audit(rule, as_rational(case.target), as_rational(case.draft), case.candidates, draw=draw)
+        assert float(abs(as_float(true.law) - found.law).sum() / 2) <= found.rounding
+        # K-SEQ's γ is rounded up to 2⁻⁴⁰ in rationals, which costs acceptance and nothing else.
+        grid = 2.0**-38 if rule.name == "k-seq" else 0.0
+        assert abs(float(true.acceptance) - found.acceptance) <= found.rounding + grid
+        assert found.total_variation_bracket[0] <= true.total_variation <= found.bound
+        if found.verdict is Verdict.BIASED:
+            assert true.verdict is Verdict.BIASED, "a float verdict of BIASED is certain"
+        if true.verdict is Verdict.EXACT:
+            assert found.verdict is Verdict.EXACT_WITHIN
+
+    check()
+
+
+@pytest.mark.parametrize("redistribution", ["proportional", "waterfill"])
+@pytest.mark.parametrize("budget", ["local", "eq13"])
+def test_closed_forms_agree_within_the_bound(redistribution, budget):
+    @settings(max_examples=300)
+    @given(law_pairs(1, 6, rational=False))
+    def check(pair):
+        exact = tuple(map(as_rational, pair))
+        allowed = rounding_bound(pair[0].size, 1, pair[0])
+        law = closed_form.first_stage_law(*pair, redistribution, budget)
+        true = closed_form.first_stage_law(*exact, redistribution, budget)
+        second = closed_form.second_acceptance(*pair, budget)
+        true_second = closed_form.second_acceptance(*exact, budget)
+        if budget == "eq13" and closed_form.rejections(*pair, budget).left_out != float(
+            closed_form.rejections(*exact, budget).left_out
+        ):
+            # Whether Z reaches min p/q can turn on the last bit; then either form is a lower bound on its own.
+            assert law.sum() <= 1 + allowed
+            return
+        assert float(abs(as_float(true) - law).sum() / 2) <= allowed
+        assert float(abs(as_float(true_second) - second).sum() / 2) <= allowed
+
+    check()
+
+
+@pytest.mark.parametrize("name", ["specinfer", "resispec", "shaped", "k-seq", "target-match"])
+def test_the_paper_check_in_floats_is_rounding(name):
+    """Atoms are 0 or at least 1/60 here. With every atom of the sum within δ (the bound) of p, KL ≤ χ² ≤
+    4δ²/(min p − 2δ), and each of the V terms of the KL is itself rounded by a few eps·δ."""
+
+    @settings(max_examples=200)
+    @given(verification_cases(5, 3))
+    def check(case):
+        p, q = as_float(case.target), as_float(case.draft)
+        delta = rounding_bound(p.size, case.candidates, p)
+        allowed = 4 * delta**2 * 61 + 8 * p.size * np.finfo(float).eps * delta
+        assert audit(name, p, q, case.candidates).paper_check_kl <= allowed
+        assert audit(name, case.target, case.draft, case.candidates).paper_check_kl == 0.0
+
+    check()
+
+
+@settings(max_examples=300)
+@given(rational_laws(4, 4), rational_laws(4, 4), rational_laws(4, 4))
+def test_random_proxies_pass_in_floats_too(target, first, second):
+    p, *proxies = map(as_float, (target, first, second))
+    delta = rounding_bound(4, 2, p)
+    assert paper_check_kl(p, proxies) <= 4 * delta**2 * 49 + 32 * np.finfo(float).eps * delta

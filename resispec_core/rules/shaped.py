@@ -49,12 +49,15 @@ class Shaped(ChainRule):
 
     def plan(self, target: Array, draft: Array, candidates: int) -> ShapedPlan:
         total, steps = _largest_root(_Table(target, draft), candidates, exact=is_rational(target))
+        step = float(np.spacing(float(total)))
         while True:
             left, reach = self._walk(total, target, draft, candidates)
             if left[-1] >= 0:
                 return ShapedPlan(total, left, reach, steps)
             # The table's prefix sums and the row sums round differently; T needs no precision upwards.
-            total = min(total - 2 * left[-1], float(candidates))
+            # Steps double: a shortfall below half an ulp of T would otherwise leave T where it is, for ever.
+            total = min(total + max(-2 * left[-1], step), float(candidates))
+            step *= 2
             if total == candidates:
                 left, reach = self._walk(total, target, draft, candidates)
                 return ShapedPlan(total, (*left[:-1], max(left[-1], 0.0)), reach, steps)

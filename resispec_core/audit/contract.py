@@ -16,11 +16,11 @@ import numpy as np
 
 from resispec_core.arrays import Array, as_float
 from resispec_core.audit.distances import total_variation
-from resispec_core.audit.replay.engine import rounding
+from resispec_core.audit.replay.compare import rounding
 from resispec_core.audit.replay.numpy_source import ForkGenerator
 from resispec_core.audit.replay.outcomes import Crash, outcomes
 from resispec_core.audit.replay.patches import controlled
-from resispec_core.audit.replay.trail import Budget
+from resispec_core.audit.replay.trail import Budget, RefusalError
 from resispec_core.errors import InputError
 from resispec_core.laws import as_rational, law, law_from_logits
 
@@ -64,7 +64,7 @@ def draft_law(
             np.array(declared, dtype=object if _is_exact(declared) else np.float64), name="declared draft law"
         )
         if rows and not np.array_equal(rows[0], row):
-            raise InputError("the declared draft law changes with the draw; declare one row per context")
+            raise RefusalError("the declared draft law changes with the draw; declare one row per context")
         rows.append(row)
         return token
 
@@ -185,7 +185,7 @@ def _pad(part: Array, count: int) -> Array:
 
 def _strided(part: Array) -> Array:
     wide = np.repeat(part, 2, axis=0)
-    wide[1::2] = 0
+    wide[1::2] = part[::-1]
     return wide[::2]
 
 
@@ -216,10 +216,11 @@ def placeholder_ids(
     """Does a padded candidate slot leave the result untouched by whatever its row holds?
 
     ``verify(target, draft, candidates, rng)`` with the placeholder as only candidate must refuse, or return a real
-    token that does not depend on the draft row. Seeds 0 … ``trials − 1`` are tried on three draft rows.
+    token that does not depend on the draft row. Seeds 0 … ``trials − 1`` are tried
+    on four draft rows, two of them one-hot.
     """
     p, q = as_float(law(target, name="target")), as_float(law(draft, name="draft"))
-    stale = [q, np.roll(q, 1), np.full(q.size, 1 / q.size)]
+    stale = [q, np.roll(q, 1), *np.eye(q.size)[[0, -1]]]
     promise = "a placeholder id is never a candidate"
     for seed in range(trials):
         tokens = []

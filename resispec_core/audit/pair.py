@@ -8,7 +8,7 @@ import numpy as np
 
 from resispec_core.arrays import Array, is_rational, positive_part, zeros
 from resispec_core.audit.ceiling import ceiling
-from resispec_core.audit.closed_form import first_stage_law, second_acceptance
+from resispec_core.audit.closed_form import first_stage_law, prefix_rounding, rejections, second_acceptance
 from resispec_core.audit.distances import distances
 from resispec_core.audit.enumerate import can_merge, conditional_acceptance, enumerate_paths
 from resispec_core.audit.marginal import Marginal, rounding_bound, witness
@@ -107,17 +107,17 @@ def _published_closed_form(
     if candidates == 1 and rule.redistribution == "uniform":
         return None
     first = np.minimum(p, q)
-    rounding = rounding_bound(p.size, candidates, p)
+    rounding = rounding_bound(p.size, candidates, p) + prefix_rounding(p.size, p)
     if candidates == 1:
         law_found = first_stage_law(p, q, rule.redistribution, rule.budget)
-        left = max(0 * law_found[0], 1 - law_found.sum())
+        left = rejections(p, q, rule.budget).left_out
         return (
             Marginal(
                 parts=(first, law_found - first),
                 accepted=(first.sum(),),
                 reached=(1,),
                 paths=2 * int(np.count_nonzero(q > p)) + int(np.count_nonzero(first)),
-                unexplored=left if left > rounding else 0 * left,
+                unexplored=left,
                 carriers=None,
                 rounding=rounding,
             ).normalised(),
@@ -137,6 +137,7 @@ def _published_closed_form(
     parts = (first, second, *heavy.parts[2:])
     left = 1 - sum(part.sum() for part in parts)
     left = max(left, 0 * left)
+    left = left if left > rounding else 0 * left
     reached = (1, 1 - first.sum(), 1 - first.sum() - second.sum(), *heavy.reached[3:])[:candidates]
     return (
         Marginal(

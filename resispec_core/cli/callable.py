@@ -10,17 +10,20 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from resispec_core.audit.counterexample import Counterexample, from_report
 from resispec_core.audit.replay import Budget, replay_step, replay_verify
+from resispec_core.audit.replay.patches import controlled
 from resispec_core.audit.replay.tables import Markov, hard_pair
 from resispec_core.audit.search import Case, hard_cases, shrink, worsen
 from resispec_core.audit.tape import tape_audit
 from resispec_core.audit.verdict import EXIT_CODES, Verdict
 from resispec_core.errors import InputError
+from resispec_core.laws import law
 
 SIGNATURES = {
     "verify": ("target", "draft", "candidates", "rng"),
@@ -187,6 +190,11 @@ def audit_callable(
     return result
 
 
+def _controlled_for(signature: str) -> AbstractContextManager[None]:
+    """One block of patches for many replays; a kernel draws nothing."""
+    return controlled() if signature == "verify" else nullcontext()
+
+
 def _audit_rows(
     function: Callable[..., Any],
     subject: str,
@@ -205,21 +213,27 @@ def _audit_rows(
 
     quick: dict[str, Any] = {"monte_carlo": 0} if signature == "verify" else {}
     if target is not None:
-        cases = [Case(target, draft, n, run(target, draft, n)) for n in counts]
+        rows = tuple(law(target, name="target").tolist()), tuple(law(draft, name="draft").tolist())
+        cases = [Case(*rows, n, run(target, draft, n)) for n in counts]
     else:
         cases = []
-        for case in hard_cases(run, counts):
-            cases.append(case)
-            say(f"case {len(cases)}: V = {len(case.target)}, n = {case.candidates}: {case.report}")
+        with _controlled_for(signature):
+            for case in hard_cases(lambda p, q, n: run(p, q, n, **quick), counts):
+                cases.append(case)
+                say(f"case {len(cases)}: V = {len(case.target)}, n = {case.candidates}: {case.report}")
+        if quick:  # the closing Monte Carlo of the unpatched function, once
+            first = cases[0]
+            first.report = run(first.target, first.draft, first.candidates)
     result = CallableAudit(subject, signature, [case.report for case in cases])
     failing = [case for case in cases if case.report.verdict is Verdict.BIASED]
     if not failing:
         return result
     worst = max(failing, key=lambda case: float(case.report.total_variation))
     if target is None:
-        worst = worsen(lambda p, q, n: run(p, q, n, **quick), worst)
+        with _controlled_for(signature):
+            worst = worsen(lambda p, q, n: run(p, q, n, **quick), worst)
+            small = shrink(lambda p, q, n: run(p, q, n, **quick), worst)
         result.reports.append(worst.report)
-        small = shrink(lambda p, q, n: run(p, q, n, **quick), worst)
         say(f"shrunk to V = {small.size[0]}, n = {small.size[1]}, denominators up to {small.size[2]}")
         worst = small
     kept = {key: value for key, value in settings.items() if value is not None}

@@ -110,7 +110,6 @@ class Symbol:
     """``scale·B(u) + shift`` of one unit; compares exactly, refuses to become a number."""
 
     __slots__ = ("base", "scale", "shift", "trail", "unit")
-    __array_priority__ = 1000.0
     __hash__ = None  # type: ignore[assignment]
 
     def __init__(

@@ -107,6 +107,11 @@ def _functions() -> list[tuple[Any, Any]]:
 _in_control: list[bool] = []
 
 
+def in_control() -> bool:
+    """Whether a ``controlled`` block is open: then nothing unpatched can be run."""
+    return bool(_in_control)
+
+
 @contextmanager
 def controlled() -> Iterator[None]:
     """All patches in place inside the block; the global generators are as before afterwards, whatever happens.
@@ -147,7 +152,8 @@ def controlled() -> Iterator[None]:
                 if stand_in is not None:
                     undo.append((module, name, value, True))
                     setattr(module, name, stand_in)
-        yield
+        with one_thread():
+            yield
         watch.check()
         if "torch" in sys.modules and not with_torch:
             raise RefusalError("the sampler imported torch during the audit; import torch before it")
@@ -159,6 +165,21 @@ def controlled() -> Iterator[None]:
             else:
                 delattr(owner, name)
         watch.restore()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """torch on one thread: rows of a few entries only lose time to a pool."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 class Watch:

@@ -1,0 +1,1 @@
+"""Builds the kernels for the CPU and runs them: the same .cu files, under g++ and fibers."""

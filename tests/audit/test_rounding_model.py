@@ -94,6 +94,9 @@ def test_random_proxies_pass_in_floats_too(target, first, second):
     assert paper_check_kl(p, proxies) <= 4 * delta**2 * 49 + 32 * np.finfo(float).eps * delta
 
 
+SOFTMAX_SEEDS = (*range(50), 63, 128, 140)
+
+
 def softmax_pair(seed):
     """A pair as two language models give it: heavy heads, long tails, and logits that differ a little."""
     rng = np.random.default_rng(seed)
@@ -105,9 +108,9 @@ def softmax_pair(seed):
 
 @pytest.mark.parametrize("redistribution", ["proportional", "waterfill", "uniform"])
 def test_softmax_laws_agree_within_the_bound(redistribution):
-    """150 pairs: enumeration and closed form against rationals. Seeds 3, 63, 128 and 140 once cost the
+    """Enumeration and closed form against rationals. Seeds 3, 63, 128 and 140 once cost the
     water-filling form up to 1e-3 in total variation, by one token counted as full at its own level."""
-    for seed in range(150):
+    for seed in SOFTMAX_SEEDS:
         p, q = softmax_pair(seed)
         allowed = rounding_bound(p.size, 1, p)
         rule = rules.ResiSpec(redistribution)

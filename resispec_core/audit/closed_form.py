@@ -158,7 +158,10 @@ def _water_levels(target: Array, draft: Array, found: Rejections) -> tuple[Array
         enough = filled(middle) >= found.budgets
         high = np.where(enough & (low < high), middle, high)
         low = np.where(enough | (low >= high), low, middle + 1)
-    own_open = p_own >= ratio[low] * q_own
+    # As quotients, like the table: p ≥ (p/q)·q can fail by rounding, and would count x as full at its own level.
+    own_open = divide(p_own, q_own) >= ratio[low]
     slope = still_open[low] - np.where(own_open, q_own, 0 * q_own)
     missing = found.budgets - held[low] + np.where(own_open, 0 * p_own, p_own)
-    return np.where(full, ratio[-1], divide(missing, slope)), full
+    # Between two neighbouring levels, whatever the rounding of a small ``missing`` over a small ``slope``.
+    previous = np.where(low > 0, ratio[np.maximum(low - 1, 0)], 0 * ratio[low])
+    return np.where(full, ratio[-1], np.clip(divide(missing, slope), previous, ratio[low])), full

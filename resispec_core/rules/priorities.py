@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,7 +71,7 @@ class Priorities:
         below = [0 * self.draft[0]] * len(tokens)
         won = zeros(len(tokens), like=self.draft)
         masses = [sum(d * (b - a) for a, b, d in own) for own in pieces]
-        for low, high in zip(ends, ends[1:], strict=False):
+        for low, high in pairwise(ends):
             width = high - low
             slopes = [
                 sum(d for a, b, d in own if a <= low and high <= b) / mass
@@ -172,9 +173,11 @@ def _float_pieces(q: Array, k: Array, n: int, start: Any) -> list[list[Piece]]:
 def _one_by_one(q: list[float], k: list[float], n: int, start: float, end: float) -> list[list[Piece]]:
     """The same windows with gaps: ``free`` holds what is left below the newest window, ``right`` starts the rest."""
     free: list[tuple[float, float]] = []
-    right, result = start, []
+    right = start
+    result: list[list[Piece]] = []
     for mass, value in zip(q[:-1], k[:-1], strict=True):
-        taken, pieces = 0.0, []
+        taken = 0.0
+        pieces: list[Piece] = []
         if right + mass <= end and (right + mass) ** n - right**n <= value:
             begin = _bisect(lambda s, m=mass, v=value: (s + m) ** n - s**n < v, right, end - mass)
             if begin > right:
@@ -200,8 +203,8 @@ def _one_by_one(q: list[float], k: list[float], n: int, start: float, end: float
         pieces.append(Piece(right, reach, 1.0))
         right = reach
         result.append([piece for piece in pieces if piece.end > piece.start] or pieces[:1])
-    rest = [Piece(a, b, 1.0) for a, b in [*free, (right, end)] if b > a]
-    return [*result, rest or [Piece(right, end, 1.0)]]
+    last = [Piece(a, b, 1.0) for a, b in [*free, (right, end)] if b > a]
+    return [*result, last or [Piece(right, end, 1.0)]]
 
 
 def _bisect(below: Callable[[float], bool], low: float, high: float) -> float:
@@ -292,7 +295,7 @@ def _value(pieces: list[Piece], n: int) -> Any:
 def _without(pieces: list[Piece], taken: list[Piece]) -> list[Piece]:
     ends = sorted({end for piece in [*pieces, *taken] for end in piece[:2]})
     result = []
-    for a, b in zip(ends, ends[1:], strict=False):
+    for a, b in pairwise(ends):
         density = sum(d for x, y, d in pieces if x <= a and b <= y) - sum(
             d for x, y, d in taken if x <= a and b <= y
         )

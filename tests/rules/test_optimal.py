@@ -1,6 +1,7 @@
 """The optimal proxy: exact, at the ceiling, with priority sets that really tile and select."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ def tiling_faults(priorities, draft):
     ends = sorted({end for own in priorities.pieces for piece in own for end in piece[:2]} | {0, 1})
     uneven = [
         (a, b)
-        for a, b in zip(ends, ends[1:], strict=False)
+        for a, b in pairwise(ends)
         if sum(d for own in priorities.pieces for x, y, d in own if x <= a and b <= y) != 1
     ]
     short = [

@@ -16,7 +16,7 @@ from resispec_core.arrays import Array, divide, normalise, one, positive_part, z
 from resispec_core.errors import InputError
 from resispec_core.laws import inverse_cdf
 from resispec_core.rules.base import Outcome, SetRule, check_tokens, prepare
-from resispec_core.rules.priorities import Priorities, place
+from resispec_core.rules.priorities import Priorities, has_own_set, place
 
 
 class OptimalPlan(NamedTuple):
@@ -91,7 +91,8 @@ def optimal_proxy(target: Array, draft: Array, candidates: int) -> tuple[Array, 
     On H the scarcest tokens are raised to c₁·q until Σ_H k* = q(H)^n; off H the rest are cut to c₂·q until
     Σ k* = 1 − q(H)^n. Cost: O(V log V).
     """
-    drafted = np.flatnonzero(draft > 0)
+    own = has_own_set(draft)
+    drafted = np.flatnonzero(own)
     ratio = divide(target[drafted], draft[drafted])
     order = drafted[np.argsort(ratio, kind="stable")]
     ratio = divide(target[order], draft[order])
@@ -99,9 +100,13 @@ def optimal_proxy(target: Array, draft: Array, candidates: int) -> tuple[Array, 
     p_below = np.concatenate([start, np.cumsum(target[order])])
     q_below = np.concatenate([start, np.cumsum(draft[order])])
     cut = int(np.argmin(p_below - q_below**candidates))
-    share = q_below[cut] ** candidates
-    proxy = np.where(draft > 0, target, 0 * target)
-    low, high = _raised(ratio, p_below, q_below, cut, share), _cut(ratio, p_below, q_below, cut, 1 - share)
+    proxy = np.where(own, target, 0 * target)
+    below, above = order[:cut], order[cut:]
+    # 1 − q(H)^n from the mass outside H, so that a small one keeps its digits.
+    outside = draft[above].sum()
+    rest = outside * sum(q_below[cut] ** power for power in range(candidates))
+    low = _raised(ratio[:cut], target[below], draft[below], q_below[cut] ** candidates)
+    high = _cut(ratio[cut:], target[above], draft[above], rest)
     inside = np.zeros(target.size, dtype=bool)
     inside[order[:cut]] = True
     proxy[order[:cut]] = np.maximum(target[order[:cut]], low * draft[order[:cut]])
@@ -109,19 +114,26 @@ def optimal_proxy(target: Array, draft: Array, candidates: int) -> tuple[Array, 
     return proxy, (low, high), inside
 
 
-def _raised(ratio: Array, p_below: Array, q_below: Array, cut: int, amount: Any) -> Any:
-    """c₁ with ``Σ_H max(p, c₁q) = amount``: the sum at c₁ = ρ_j raises the first j tokens to it."""
-    if cut == 0:
-        return 0 * p_below[0]
-    sums = ratio[:cut] * q_below[:cut] + p_below[cut] - p_below[:cut]
+def _raised(ratio: Array, p: Array, q: Array, amount: Any) -> Any:
+    """c₁ with ``Σ max(p, c₁q) = amount`` over tokens by ρ: the sum at c₁ = ρ_j raises those below j to it."""
+    if ratio.size == 0:
+        return 0 * amount
+    full, open_ = np.cumsum(q), _sums_from(p)
+    sums = ratio * (full - q) + open_
     raised = max(1, int(np.searchsorted(sums, amount, side="right")))
-    return (amount - (p_below[cut] - p_below[raised])) / q_below[raised]
+    kept = open_[raised] if raised < p.size else 0 * amount
+    return (amount - kept) / full[raised - 1]
 
 
-def _cut(ratio: Array, p_below: Array, q_below: Array, cut: int, amount: Any) -> Any:
-    """c₂ with ``Σ_{off H} min(p, c₂q) = amount``: the sum at c₂ = ρ_j holds the tokens below j in full."""
-    if cut == ratio.size:
-        return ratio[-1]
-    sums = p_below[cut:-1] - p_below[cut] + ratio[cut:] * (q_below[-1] - q_below[cut:-1])
-    first = min(int(np.searchsorted(sums, amount, side="left")), ratio.size - cut - 1) + cut
-    return (amount - (p_below[first] - p_below[cut])) / (q_below[-1] - q_below[first])
+def _cut(ratio: Array, p: Array, q: Array, amount: Any) -> Any:
+    """c₂ with ``Σ min(p, c₂q) = amount`` over tokens by ρ: the sum at c₂ = ρ_j holds those below j in full."""
+    if ratio.size == 0:
+        return 0 * amount
+    held, open_ = np.cumsum(p) - p, _sums_from(q)
+    first = min(int(np.searchsorted(held + ratio * open_, amount, side="left")), ratio.size - 1)
+    return (amount - held[first]) / open_[first]
+
+
+def _sums_from(values: Array) -> Array:
+    """``Σ_{i ≥ j} values_i`` for every j, summed from the far end so that small tails stay sharp."""
+    return np.cumsum(values[::-1])[::-1]

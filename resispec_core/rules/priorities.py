@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -18,6 +19,8 @@ from resispec_core.errors import InputError
 from resispec_core.laws import inverse_cdf
 
 BISECTIONS = 60
+NEGLIGIBLE = 2.0**-300
+"""A float draft mass below this gets no set of its own: its tokens always rank last, at an error below V·n times it."""
 FINENESS = (30, 60, 120)
 """Rational windows are found to this many bits; the next entry is tried where one is too coarse."""
 
@@ -37,7 +40,7 @@ class Priorities:
     draft: Array
     candidates: int
     group: Array
-    """Group of each token, −1 where q = 0."""
+    """Group of each token, −1 where q is 0 or negligible."""
     pieces: list[list[Piece]]
 
     def selection_law(self) -> Array:
@@ -91,6 +94,8 @@ class Priorities:
         return won
 
     def _pieces(self, token: int) -> list[Piece]:
+        if self.draft[token] > 0 and self.group[token] < 0:
+            return [Piece(0.0, NEGLIGIBLE, 1.0)]
         if self.group[token] < 0:
             raise InputError(f"token {token} has draft probability 0, so it cannot have been drafted")
         return self.pieces[self.group[token]]
@@ -112,9 +117,14 @@ def place(proxy: Array, draft: Array, candidates: int, inside: Array) -> Priorit
     return Priorities(draft, candidates, group, pieces)
 
 
+def has_own_set(draft: Array) -> Array:
+    """Mask of the tokens that are drafted with more than a negligible probability."""
+    return draft > (0 if is_rational(draft) else NEGLIGIBLE)
+
+
 def _groups(proxy: Array, draft: Array, inside: Array) -> tuple[Array, list[Array]]:
     """Drafted tokens of equal proxy/q together, those inside H first, then by that ratio ascending."""
-    tokens = np.flatnonzero(draft > 0)
+    tokens = np.flatnonzero(has_own_set(draft))
     ratio = divide(proxy[tokens], draft[tokens])
     order = (
         np.lexsort([ratio, ~inside[tokens]])
@@ -178,8 +188,8 @@ def _one_by_one(q: list[float], k: list[float], n: int, start: float, end: float
     for mass, value in zip(q[:-1], k[:-1], strict=True):
         taken = 0.0
         pieces: list[Piece] = []
-        if right + mass <= end and (right + mass) ** n - right**n <= value:
-            begin = _bisect(lambda s, m=mass, v=value: (s + m) ** n - s**n < v, right, end - mass)
+        if right + mass <= end and _stretch(right, mass, n) <= value:
+            begin = _bisect(partial(_worth_less, mass, value, n), right, end - mass)
             if begin > right:
                 free.append((right, begin))
             result.append([Piece(begin, begin + mass, 1.0)])
@@ -189,13 +199,9 @@ def _one_by_one(q: list[float], k: list[float], n: int, start: float, end: float
             a, b = free.pop()
             rest, most = mass - taken, min(b - a, mass - taken)
             needed = min(max(0.0, right + rest - end), most)
-            part = _bisect(
-                lambda x, b=b, r=rest, v=value: b**n - (b - x) ** n + (right + r - x) ** n - right**n > v,
-                needed,
-                most,
-            )
+            part = _bisect(partial(_worth_more, b, right, rest, value, n), needed, most)
             pieces.append(Piece(b - part, b, 1.0))
-            taken, value = taken + part, value - (b**n - (b - part) ** n)
+            taken, value = taken + part, value - _stretch(b - part, part, n)
             if part < b - a:
                 free.append((a, b - part))
                 break
@@ -207,6 +213,15 @@ def _one_by_one(q: list[float], k: list[float], n: int, start: float, end: float
     return [*result, last or [Piece(right, end, 1.0)]]
 
 
+def _worth_less(mass: float, value: float, n: int, start: float) -> bool:
+    return _stretch(start, mass, n) < value
+
+
+def _worth_more(top: float, right: float, mass: float, value: float, n: int, part: float) -> bool:
+    """Whether ``part`` below ``top`` and the rest of ``mass`` above ``right`` are worth more than ``value``."""
+    return _stretch(top - part, part, n) + _stretch(right, mass - part, n) > value
+
+
 def _bisect(below: Callable[[float], bool], low: float, high: float) -> float:
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
@@ -214,7 +229,7 @@ def _bisect(below: Callable[[float], bool], low: float, high: float) -> float:
     return high
 
 
-def _stretch(left: Array, length: Array, n: int) -> Array:
+def _stretch(left: Any, length: Any, n: int) -> Any:
     """(left + length)^n − left^n without cancellation: length · Σ (left + length)^i left^(n−1−i)."""
     right = left + length
     return length * sum(right**i * left ** (n - 1 - i) for i in range(n))

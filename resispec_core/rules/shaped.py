@@ -108,7 +108,8 @@ class _Table:
         everything = bool(drafted.all())
         # The order of ties does not matter: only sums over whole levels are read.
         p, q = (target, draft) if everything else (target[drafted], draft[drafted])
-        ratio = p / q
+        with np.errstate(over="ignore"):  # a mass over a subnormal one is as good as infinite
+            ratio = p / q
         order = np.argsort(ratio)
         self.ratio = ratio[order]
         start = zeros(1, like=target)

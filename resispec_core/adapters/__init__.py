@@ -9,7 +9,7 @@ from typing import Any
 from resispec_core.adapters.base import Audited
 from resispec_core.errors import InputError
 
-PACKAGES = ("transformers",)
+PACKAGES = ("transformers", "flashspec", "economize", "mini-infer", "speculative-decoding")
 """Packages with an adapter; each module here has ``DISTRIBUTION`` and ``audit() -> list[Audited]``."""
 
 

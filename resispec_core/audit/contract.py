@@ -16,7 +16,7 @@ import numpy as np
 
 from resispec_core.arrays import Array, as_float
 from resispec_core.audit.distances import total_variation
-from resispec_core.audit.replay.engine import rounding
+from resispec_core.audit.replay.compare import rounding
 from resispec_core.audit.replay.numpy_source import ForkGenerator
 from resispec_core.audit.replay.outcomes import Crash, outcomes
 from resispec_core.audit.replay.patches import controlled

@@ -8,7 +8,7 @@ import numpy as np
 
 from resispec_core.arrays import Array, is_rational, positive_part, zeros
 from resispec_core.audit.ceiling import ceiling
-from resispec_core.audit.closed_form import first_stage_law, second_acceptance
+from resispec_core.audit.closed_form import first_stage_law, prefix_rounding, rejections, second_acceptance
 from resispec_core.audit.distances import distances
 from resispec_core.audit.enumerate import can_merge, conditional_acceptance, enumerate_paths
 from resispec_core.audit.marginal import Marginal, rounding_bound, witness
@@ -17,7 +17,7 @@ from resispec_core.audit.verdict import AuditReport, decide
 from resispec_core.drafts import DrawMode, draw_mode
 from resispec_core.errors import BudgetExceededError, InputError
 from resispec_core.laws import law, same_vocabulary
-from resispec_core.rules.base import Rule, SequentialRule
+from resispec_core.rules.base import Rule, SequentialRule, SetRule
 from resispec_core.rules.registry import rule as named_rule
 from resispec_core.rules.resispec import ResiSpec
 
@@ -92,6 +92,9 @@ def _marginal(
         closed = _published_closed_form(rule, p, q, candidates, drawn_as, assumed)
         if closed is not None and (partial or closed[0].unexplored == 0):
             return closed
+        selected = _selected_closed_form(rule, p, q, candidates, drawn_as)
+        if selected is not None:
+            return selected, "closed form: the law of the selected candidate"
         if not partial or not isinstance(rule, SequentialRule):
             raise
     max_cells = HEAVY_PATHS * p.size
@@ -107,17 +110,17 @@ def _published_closed_form(
     if candidates == 1 and rule.redistribution == "uniform":
         return None
     first = np.minimum(p, q)
-    rounding = rounding_bound(p.size, candidates, p)
+    rounding = rounding_bound(p.size, candidates, p) + prefix_rounding(p.size, p)
     if candidates == 1:
         law_found = first_stage_law(p, q, rule.redistribution, rule.budget)
-        left = max(0 * law_found[0], 1 - law_found.sum())
+        left = rejections(p, q, rule.budget).left_out
         return (
             Marginal(
                 parts=(first, law_found - first),
                 accepted=(first.sum(),),
                 reached=(1,),
                 paths=2 * int(np.count_nonzero(q > p)) + int(np.count_nonzero(first)),
-                unexplored=left if left > rounding else 0 * left,
+                unexplored=left,
                 carriers=None,
                 rounding=rounding,
             ).normalised(),
@@ -137,6 +140,7 @@ def _published_closed_form(
     parts = (first, second, *heavy.parts[2:])
     left = 1 - sum(part.sum() for part in parts)
     left = max(left, 0 * left)
+    left = left if left > rounding else 0 * left
     reached = (1, 1 - first.sum(), 1 - first.sum() - second.sum(), *heavy.reached[3:])[:candidates]
     return (
         Marginal(
@@ -150,6 +154,29 @@ def _published_closed_form(
         ).normalised(),
         f"closed form for candidates 1 and 2, then the {HEAVY_PATHS} heaviest rejection paths of each stage",
     )
+
+
+def _selected_closed_form(
+    rule: Rule, p: Array, q: Array, candidates: int, drawn_as: DrawMode
+) -> Marginal | None:
+    """A set rule whose selection law is known: accept or resample once. Candidates are exchangeable."""
+    if not isinstance(rule, SetRule) or drawn_as.name != "iid":
+        return None
+    plan = rule.plan(p, q, candidates)
+    chosen = rule.selected_law(plan)
+    if chosen is None:
+        return None
+    taken = chosen * rule.accept(plan)
+    resampled = (chosen.sum() - taken.sum()) * rule.residual(plan)
+    return Marginal(
+        parts=(*[taken / candidates] * candidates, resampled),
+        accepted=(taken.sum() / candidates,) * candidates,
+        reached=(1,) * candidates,
+        paths=2 * int(np.count_nonzero(chosen)),
+        unexplored=0 * taken[0],
+        carriers=None,
+        rounding=rounding_bound(p.size, candidates, p) + prefix_rounding(p.size, p),
+    ).normalised()
 
 
 def _report(

@@ -17,7 +17,7 @@ import numpy as np
 
 from resispec_core.arrays import Array, as_float
 from resispec_core.audit.distances import total_variation
-from resispec_core.audit.replay.engine import rounding
+from resispec_core.audit.replay.compare import rounding
 from resispec_core.audit.verdict import EXIT_CODES, Verdict
 from resispec_core.drafts import DrawMode, draw_mode
 from resispec_core.errors import BudgetExceededError, InputError

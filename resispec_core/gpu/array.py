@@ -90,8 +90,6 @@ def _finish(batch: Batch, verdict: Verdict, status: Any) -> Decisions:
     chosen = gather(xp, batch.tokens, column(taken))[:, 0]
     token = xp.where(rejected, drawn, chosen)
     fallback = rejected & (verdict.fell_back | (mass == 0))
-    status = xp.where(
-        status == 0, cast(xp, fallback, xp.int32) * int(NodeStatus.FALLBACK), status
-    )
+    status = xp.where(status == 0, cast(xp, fallback, xp.int32) * int(NodeStatus.FALLBACK), status)
     bad = status > int(NodeStatus.FALLBACK)
     return Decisions(xp.where(bad, none, verdict.accepted), xp.where(bad, none, token), status)

@@ -79,7 +79,13 @@ def kernel_config(
     if rule == "single_draft" or (rule == "shaped" and candidates == 1):
         rule = "specinfer"
     return KernelConfig(
-        rule, redistribution if published else "", budget if published else "local", dtype, logits, resident, cluster
+        rule,
+        redistribution if published else "",
+        budget if published else "local",
+        dtype,
+        logits,
+        resident,
+        cluster,
     )
 
 

@@ -4,6 +4,7 @@ from resispec_core.rules.autoregressive import Autoregressive
 from resispec_core.rules.base import Outcome, Rule, SequentialRule, SetRule, Stage
 from resispec_core.rules.chain import ChainRule
 from resispec_core.rules.kseq import KSeq
+from resispec_core.rules.optimal import Optimal
 from resispec_core.rules.registry import RULES, rule
 from resispec_core.rules.resispec import ResiSpec
 from resispec_core.rules.shaped import Shaped
@@ -18,6 +19,7 @@ __all__ = [
     "ChainRule",
     "Deterministic",
     "KSeq",
+    "Optimal",
     "Outcome",
     "ResiSpec",
     "Rule",

@@ -40,8 +40,11 @@ class KSeq(ChainRule):
             return KSeqPlan(high, float(np.minimum(q, p / high).sum()))
         grid = 2**40
         gamma = Fraction(max(grid, int(high * grid) - 1), grid)
-        while _excess(target, draft, gamma, candidates) < 0:
-            gamma += Fraction(1, grid)
+        # The float root is too low where β is below eps; steps double, so that γ = n is soon reached.
+        step = 1
+        while gamma < candidates and _excess(target, draft, gamma, candidates) < 0:
+            gamma = min(gamma + Fraction(step, grid), Fraction(candidates))
+            step *= 2
         return KSeqPlan(gamma, np.minimum(draft, target / gamma).sum())
 
     def owed(self, plan: KSeqPlan, target: Array, draft: Array, index: int) -> Array:

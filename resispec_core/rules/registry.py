@@ -9,6 +9,7 @@ from resispec_core.errors import InputError
 from resispec_core.rules.autoregressive import Autoregressive
 from resispec_core.rules.base import Rule
 from resispec_core.rules.kseq import KSeq
+from resispec_core.rules.optimal import Optimal
 from resispec_core.rules.resispec import ResiSpec
 from resispec_core.rules.shaped import Shaped
 from resispec_core.rules.single_draft import SingleDraft
@@ -24,6 +25,7 @@ RULES: dict[str, type[Rule]] = {
         SpecInfer,
         KSeq,
         Shaped,
+        Optimal,
         TargetMatch,
         Deterministic,
         Typical,

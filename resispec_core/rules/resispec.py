@@ -145,7 +145,10 @@ def capped_fill(weights: Array, capacity: Array, amount: Array) -> Array:
     # The sum at c = level[j] is held_before[j] + level[j]·still_open[j], non-decreasing in j.
     reached = held_before + level * still_open >= column(amount)
     first = np.argmax(reached, axis=-1)
-    c = divide(amount - at(held_before, first), at(still_open, first))
+    # c lies between two neighbouring levels. Enforced, since amount − held is a difference of near-equal masses:
+    # over a small open weight its rounding would lower c below tokens that are already full.
+    previous = np.where(first > 0, at(level, np.maximum(first - 1, 0)), 0 * at(level, first))
+    c = np.clip(divide(amount - at(held_before, first), at(still_open, first)), previous, at(level, first))
     with np.errstate(over="ignore"):  # an infinite share is capped too
         filled = np.minimum(column(c) * weights, capacity)
     return np.where(column(reached.any(axis=-1)), filled, held_own)

@@ -1,7 +1,7 @@
 """Exact residual shaping: the repair of ResiSpec.
 
 Source: the paper's ideal residual r = Z·q (Lemma 1) under the box that exactness imposes,
-``(r_i − S_i·q)+ ≤ r_{i+1} ≤ r_i``. Derivation: docs/rules/shaped.md.
+``(r_i − S_i·q)+ ≤ r_{i+1} ≤ r_i``. Derivation and proofs: proofs/formal/shaped.v.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from resispec_core.arrays import Array, divide, is_rational, one, positive_part, zeros
+from resispec_core.arrays import Array, is_rational, one, positive_part, zeros
 from resispec_core.laws import inverse_cdf
 from resispec_core.rules.base import Outcome, check_coins, check_tokens, prepare
 from resispec_core.rules.chain import ChainRule
@@ -39,8 +39,8 @@ class Shaped(ChainRule):
     the largest root of τ_{n+1}(T) = 0, 1 ≤ T ≤ n. Acceptance Σ min(p, q·T). Any T with τ_{n+1} ≥ 0 is exact, so
     T is rounded up; only acceptance depends on how close it is.
 
-    Exact for i.i.d. candidates. Never below SpecInfer or K-SEQ in acceptance (tested); the best memoryless chain
-    for n = 2 (proofs/shaped_optimality.md says what is known beyond).
+    Exact for i.i.d. candidates. Never below SpecInfer or K-SEQ in acceptance; the best memoryless exact rule for
+    every n (proofs/formal: ``shaped_best_memoryless``).
     Cost: one sort of p/q, then O(n log V) for each of about ten steps; O(1) a candidate; one row for the resample.
     """
 
@@ -49,21 +49,21 @@ class Shaped(ChainRule):
 
     def plan(self, target: Array, draft: Array, candidates: int) -> ShapedPlan:
         total, steps = _largest_root(_Table(target, draft), candidates, exact=is_rational(target))
-        while True:
+        left, reach = self._walk(total, target, draft, candidates)
+        step = 2.0**-52
+        while left[-1] < 0 and total < candidates:
+            # The table's prefix sums and these row sums round differently; upwards T needs no precision.
+            total, step = min(total - left[-1] + step * total, float(candidates)), 2 * step
             left, reach = self._walk(total, target, draft, candidates)
-            if left[-1] >= 0:
-                return ShapedPlan(total, left, reach, steps)
-            # The table's prefix sums and the row sums round differently; T needs no precision upwards.
-            total = min(total - 2 * left[-1], float(candidates))
-            if total == candidates:
-                left, reach = self._walk(total, target, draft, candidates)
-                return ShapedPlan(total, (*left[:-1], max(left[-1], 0.0)), reach, steps)
+        # At T = n the root is at most rounding away from zero.
+        return ShapedPlan(total, (*left[:-1], max(left[-1], 0 * left[-1])), reach, steps)
 
     def _walk(
         self, total: Any, target: Array, draft: Array, candidates: int
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        left, reach = [total], []
-        for _ in range(candidates):
+        reach = [target.sum()]  # r₁ = p
+        left = [total, total - reach[0]]
+        for _ in range(candidates - 1):
             reach.append(_owed(total, left[-1], target, draft).sum())
             left.append(left[-1] - reach[-1])
         return tuple(left), tuple(reach)
@@ -96,8 +96,8 @@ class Shaped(ChainRule):
 
 
 def _owed(total: Any, left: Any, target: Array, draft: Array) -> Array:
-    scarce = target > total * draft
-    return np.where(scarce, target - (total - left) * draft, np.minimum(target, left * draft))
+    # p > T·q makes the first term the larger one, p ≤ T·q the second: the two cases of the class docstring.
+    return np.maximum(target - (total - left) * draft, np.minimum(target, left * draft))
 
 
 class _Table:
@@ -106,8 +106,10 @@ class _Table:
     def __init__(self, target: Array, draft: Array) -> None:
         drafted = draft > 0
         everything = bool(drafted.all())
+        # The order of ties does not matter: only sums over whole levels are read.
         p, q = (target, draft) if everything else (target[drafted], draft[drafted])
-        ratio = divide(p, q)
+        with np.errstate(over="ignore"):  # a mass over a subnormal one is as good as infinite
+            ratio = p / q
         order = np.argsort(ratio)
         self.ratio = ratio[order]
         start = zeros(1, like=target)
@@ -138,20 +140,18 @@ def _largest_root(table: _Table, candidates: int, *, exact: bool) -> tuple[Any, 
     low, high = unit, candidates * unit
     value, slope = table.last(high, candidates)
     steps = 1
-    while value > 0 and steps < MAX_STEPS:
-        if not exact and high - low <= 4 * np.finfo(np.float64).eps * high:
-            break
+    # In floats the sums are only good to a few eps a stage; a value below that is a root.
+    root = 0 * unit if exact else 16 * candidates * np.finfo(np.float64).eps
+    while value > root and steps < MAX_STEPS:
         guess = high - value / slope if slope > 0 else low
         if guess <= low:
-            guess = (low + high) / 2 if steps > 1 or not exact else low
+            guess = (low + high) / 2
+        if guess in (low, high):
+            break
         guess_value, guess_slope = table.last(guess, candidates)
         steps += 1
         if guess_value >= 0:
-            if guess == high:
-                break
             high, value, slope = guess, guess_value, guess_slope
-        elif guess == low and steps > MAX_STEPS // 2:
-            break
         else:
             low = guess
     return high, steps

@@ -60,3 +60,9 @@ def test_the_witness_is_a_path_that_was_taken():
     assert (path.rejected, path.token, path.accepted) == ((0,), 1, False)
     # Draw and reject token 0 (1/2 - 1/3), then resample token 1 from r / Z = (0, 11/105, ...) * 6.
     assert path.mass == Fraction(11, 105)
+
+
+def test_rational_bounds_stay_rational():
+    report = audit("resispec", *THIRDS, 1).to_json()
+    assert report["bound"] == "1489/9870"
+    assert report["total_variation_bracket"] == ["1489/9870", "1489/9870"]

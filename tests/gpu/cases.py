@@ -70,7 +70,15 @@ def pair(rng: np.random.Generator, vocabulary: int, shape: str) -> tuple[np.ndar
 
 
 def random_nodes(
-    seed: int, count: int, vocabulary: int, candidates: int, dtype: str, *, logits: bool, norms: bool, top_k: bool
+    seed: int,
+    count: int,
+    vocabulary: int,
+    candidates: int,
+    dtype: str,
+    *,
+    logits: bool,
+    norms: bool,
+    top_k: bool,
 ) -> Nodes:
     """``count`` nodes, one shape after another; candidates from the draft law (or its top-k)."""
     rng = np.random.default_rng(seed)

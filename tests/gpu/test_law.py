@@ -28,7 +28,9 @@ def grid_law(rng: np.random.Generator, size: int) -> np.ndarray:
     return (counts / 2**20).astype(np.float32)
 
 
-def kernel_law(rule, p, q, candidates, redistribution="", budget="local", norms=None, top_k=False) -> np.ndarray:
+def kernel_law(
+    rule, p, q, candidates, redistribution="", budget="local", norms=None, top_k=False
+) -> np.ndarray:
     """The marginal of the compiled kernel, by bisection of its coins."""
     size = p.size
     weights = q.astype(np.float64) / q.astype(np.float64).sum()
@@ -60,7 +62,9 @@ def kernel_law(rule, p, q, candidates, redistribution="", budget="local", norms=
         coins[np.arange(len(cells)), place] = middle * 2.0**-53
         answer = run(tokens, coins)
         assert (answer.status <= 1).all()
-        below = np.where(place < candidates, answer.accepted == place, (answer.accepted >= 0) | (answer.token <= edge))
+        below = np.where(
+            place < candidates, answer.accepted == place, (answer.accepted >= 0) | (answer.token <= edge)
+        )
         open_ = low < high
         low, high = np.where(open_ & below, middle + 1, low), np.where(open_ & ~below, middle, high)
     assert (low == high).all()

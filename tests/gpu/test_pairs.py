@@ -36,7 +36,11 @@ def batches(draw: st.DrawFn, pair: Pair):
         top_k=pair.draw == "top-k",
     )  # fmt: skip
     resident, cluster = draw(st.sampled_from(LAYOUTS[dtype]))
-    return nodes, launch(vocabulary, resident, cluster, draw(st.sampled_from([32, 64, 96]))), draw(st.integers(0, 9))
+    return (
+        nodes,
+        launch(vocabulary, resident, cluster, draw(st.sampled_from([32, 64, 96]))),
+        draw(st.integers(0, 9)),
+    )
 
 
 def launch(vocabulary: int, resident: int, cluster: int, threads: int) -> Layout:
@@ -64,7 +68,9 @@ def assert_pair(pair: Pair, nodes, answers) -> list[str]:
     assert (answers.status <= 1).all(), f"status {answers.status}"
     for node in range(len(answers.token)):
         token, accepted = int(answers.token[node]), int(answers.accepted[node])
-        assert nodes.target_law[node, token] > 0, f"{pair.name}: token {token} of probability zero at node {node}"
+        assert nodes.target_law[node, token] > 0, (
+            f"{pair.name}: token {token} of probability zero at node {node}"
+        )
         parting = compare(pair, nodes, node, accepted, token)
         if parting is not None:
             assert parting.within, parting.text
@@ -130,14 +136,18 @@ def test_the_standard_namespace_gives_the_same_bits(pair: Pair) -> None:
 def test_results_ignore_batch_block_cluster_and_order(pair: Pair) -> None:
     """One node alone, any block or cluster size, any thread order: the same bits."""
     candidates = 1 if pair.rule == "single_draft" else 3
-    nodes = random_nodes(11, 9, 517, candidates, "float32", logits=False, norms=False, top_k=pair.draw == "top-k")
+    nodes = random_nodes(
+        11, 9, 517, candidates, "float32", logits=False, norms=False, top_k=pair.draw == "top-k"
+    )
     answers = array_level(pair, nodes)
     for resident, cluster, threads, seed, hold in (
         (0, 0, 32, 0, -1), (0, 0, 256, 4, 3), (1, 0, 128, 5, 0), (1, 2, 64, 6, 1), (1, 4, 32, 7, 0)
     ):  # fmt: skip
         layout = launch(517, resident, cluster, threads)
         assert_same_bits(on_cpu(pair, nodes, layout, seed, hold), answers)
-    alone = random_nodes(11, 9, 517, candidates, "float32", logits=False, norms=False, top_k=pair.draw == "top-k")
+    alone = random_nodes(
+        11, 9, 517, candidates, "float32", logits=False, norms=False, top_k=pair.draw == "top-k"
+    )
     for node in range(3):
         case = build.Case(*(a[node : node + 1] for a in (alone.case.target, alone.case.draft, alone.case.tokens,
                                                          alone.case.coins)))  # fmt: skip

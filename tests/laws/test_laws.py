@@ -132,3 +132,10 @@ def test_inverse_cdf_never_returns_an_impossible_token(row, coin):
 def test_inverse_cdf_survives_a_sum_below_the_coin():
     row = np.array([0.5, 0.5 - 2**-40, 0.0])
     assert inverse_cdf(row, 1 - 2**-53) == 1
+
+
+def test_a_row_divided_by_a_running_sum_is_a_law():
+    row = np.full(50_000, 1 / 50_000) * (1 + 5e-12)
+    assert abs(law(row).sum() - 1) < 1e-15
+    with pytest.raises(InputError, match="off by"):
+        law(row * (1 + 1e-10))

@@ -67,3 +67,11 @@ def test_rows_are_filled_independently():
     together = capped_fill(rows, capacity, amounts)
     apart = [capped_fill(rows[i], capacity[i], np.array(amounts[i])) for i in range(2)]
     assert together.tolist() == [row.tolist() for row in apart]
+
+
+def test_rounding_never_empties_a_full_token():
+    """All but a subnormal capacity is asked for: amount − held rounds to 0, and c = 0 would fill nothing."""
+    weights = np.array([0.7483333333333333, 5.45143095e-314, 0.0])
+    capacity = np.array([0.75, 5.56268465e-314, 0.0])
+    filled = capped_fill(weights, capacity, capacity.sum())
+    assert filled.sum() == pytest.approx(0.75, rel=8 * np.finfo(float).eps)

@@ -104,9 +104,9 @@ def _run(call: Callable[[], Any], trail: Active) -> tuple[Any, dict[int, list[Fr
         stack.enter_context(answering(trail))
         shadows = None
         if "torch" in sys.modules:
-            from resispec_core.audit.replay import torch_source
+            from resispec_core.audit.replay import torch_shadow, torch_source
 
-            shadows = torch_source.Shadows()
+            shadows = torch_shadow.Shadows()
             stack.enter_context(torch_source.Function(shadows))
             stack.enter_context(torch_source.Dispatch(shadows))
         try:

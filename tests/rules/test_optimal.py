@@ -1,0 +1,109 @@
+"""The optimal proxy: exact, at the ceiling, with priority sets that really tile and select."""
+
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from resispec_core import audit, law_from_logits, parse_law, rules
+from resispec_core.audit import acceptance_ceiling
+from resispec_core.llama.store import sample_store
+from resispec_core.rules.optimal import optimal_proxy
+from resispec_core.rules.priorities import Piece, Priorities
+from resispec_core.testing.strategies import verification_cases
+
+
+def tiling_faults(priorities, draft):
+    """Tokens with too little room for q, and stretches of [0, 1] not covered exactly once."""
+    ends = sorted({end for own in priorities.pieces for piece in own for end in piece[:2]} | {0, 1})
+    uneven = [
+        (a, b)
+        for a, b in pairwise(ends)
+        if sum(d for own in priorities.pieces for x, y, d in own if x <= a and b <= y) != 1
+    ]
+    short = [
+        number
+        for number, own in enumerate(priorities.pieces)
+        if sum(d * (b - a) for a, b, d in own) != draft[priorities.group == number].sum()
+    ]
+    return uneven + short
+
+
+@settings(max_examples=1000)
+@given(verification_cases(5, 4))
+def test_the_sets_tile_and_select_with_the_optimal_proxy(case):
+    p, q, n = case.target, case.draft, case.candidates
+    proxy, _, _ = optimal_proxy(p, q, n)
+    plan = rules.Optimal().plan(p, q, n)
+    assert tiling_faults(plan.priorities, q) == []
+    assert plan.proxy.tolist() == proxy.tolist()
+    assert proxy.sum() == 1
+    assert np.minimum(p, proxy).sum() == acceptance_ceiling(p, q, n)
+
+
+@settings(max_examples=150)
+@given(verification_cases(4, 3))
+def test_every_tuple_summed_is_exact_and_meets_the_ceiling(case):
+    report = audit("optimal", case.target, case.draft, case.candidates)
+    assert report.method == "every path"
+    assert report.verdict == "EXACT"
+    assert report.acceptance == report.ceiling
+
+
+def test_overlapping_sets_are_seen():
+    q = parse_law("1/2,1/2")
+    half, whole = Fraction(1, 2), Fraction(1)
+    good = Priorities(q, 2, np.array([0, 1]), [[Piece(0, half, whole)], [Piece(half, whole, whole)]])
+    bad = Priorities(q, 2, np.array([0, 1]), [[Piece(0, half, whole)], [Piece(Fraction(1, 4), whole, whole)]])
+    assert tiling_faults(good, q) == []
+    assert tiling_faults(bad, q) != []
+    assert good.selection_law().tolist() == [Fraction(1, 4), Fraction(3, 4)]
+    assert good.selection((0, 1)).tolist() == [0, 1]
+    assert good.selection((1, 1)).tolist() == [half, half]
+
+
+class WrongProxy(rules.Optimal):
+    """Verifies with the draft law instead of the law of the selected candidate."""
+
+    name = "wrong-proxy"
+
+    def accept(self, plan):
+        return np.minimum(plan.target / plan.priorities.draft, 1)
+
+
+def test_verifying_with_the_draft_law_is_biased():
+    p, q = parse_law("1/10,2/10,3/10,4/10"), parse_law("4/10,3/10,2/10,1/10")
+    assert audit(WrongProxy(), p, q, 2).verdict == "BIASED"
+
+
+def test_running_the_rule_follows_the_audited_law():
+    """All coins on a grid of midpoints: each of three decisions is off by at most 1/(2m) of the tuple's mass."""
+    p, q, m, rule = np.array([0.25, 0.5, 0.25]), np.array([0.5, 0.125, 0.375]), 12, rules.Optimal()
+    coins, law = [(k + 0.5) / m for k in range(m)], np.zeros(3)
+    for tokens in [(a, b) for a in range(3) for b in range(3)]:
+        weight = q[list(tokens)].prod() / m**3
+        for first in coins:
+            for second in coins:
+                for last in coins:
+                    # The accept coin and the resample coin are one: their decisions exclude each other.
+                    law[rule.verify(p, q, tokens, [first, second, last, last]).token] += weight
+    assert np.abs(law - p).sum() / 2 <= 3 / m
+
+
+@pytest.mark.parametrize("row", range(0, 28, 3))
+def test_real_rows_meet_the_ceiling(row):
+    p, q = (law_from_logits(side) for side in sample_store().row(row))
+    report = audit("optimal", p, q, 3)
+    assert report.verdict == "EXACT_WITHIN"
+    assert abs(report.acceptance - report.ceiling) < 1e-9
+
+
+@settings(max_examples=500)
+@given(verification_cases(12, 5, rational=False))
+def test_float_sets_meet_the_ceiling(case):
+    plan = rules.Optimal().plan(case.target, case.draft, case.candidates)
+    found = np.minimum(case.target, plan.proxy).sum()
+    # Bisection ends and running sums: a few eps a token, times the slope n of the cake.
+    assert abs(found - acceptance_ceiling(case.target, case.draft, case.candidates)) < 1e-13 * case.candidates

@@ -35,5 +35,7 @@ def lines(found: dict[str, Any]) -> list[str]:
             f"device             {device['name']}, compute capability {device['compute_capability']}, "
             f"{device['memory_bytes'] / 2**30:.0f} GiB, driver {device['driver']}, runtime {device['runtime']}"
         )
-    result.append("GPU path           available" if found["gpu_path"] else f"GPU path           {found['why_not']}")
+    result.append(
+        "GPU path           available" if found["gpu_path"] else f"GPU path           {found['why_not']}"
+    )
     return result

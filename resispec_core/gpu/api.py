@@ -57,7 +57,9 @@ def resispec(
 
     ``redistribution``: proportional, waterfill or uniform; ``budget``: local or eq13.
     """
-    return verify("resispec", target, draft, tokens, coins, redistribution=redistribution, budget=budget, **options)
+    return verify(
+        "resispec", target, draft, tokens, coins, redistribution=redistribution, budget=budget, **options
+    )
 
 
 def shaped(target: Any, draft: Any, tokens: Any, coins: Any, **options: Any) -> Decisions:

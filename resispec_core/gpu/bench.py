@@ -218,7 +218,10 @@ def _engines() -> dict[str, str]:
 def table(result: dict[str, Any]) -> list[str]:
     """A short table for a reader."""
     if not result["gpu"]:
-        lines = [result["why_not"], f"Would run {len(result['would_run'])} cases; on this CPU (no GPU figures):"]
+        lines = [
+            result["why_not"],
+            f"Would run {len(result['would_run'])} cases; on this CPU (no GPU figures):",
+        ]
         for row in result["cpu_times_not_gpu_figures"]:
             fibers = row.get("kernel_on_cpu_seconds")
             text = "not run (no checkout or no g++)" if fibers is None else f"{fibers:.3f} s"

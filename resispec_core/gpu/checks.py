@@ -43,10 +43,16 @@ def checked(
     for what, value, known in (("kind", kind, KINDS), ("validate", validate, VALIDATE)):
         if value not in known:
             raise InputError(f"{what} {value!r} is unknown; use {' or '.join(known)}")
-    if not (isinstance(temperature, int | float) and math.isfinite(temperature) and 1e-6 <= temperature <= 1e6):
-        raise InputError(f"temperature is {temperature!r}; the GPU path takes 1e-6 to 1e6 (0 is greedy: use argmax)")
+    if not (
+        isinstance(temperature, int | float) and math.isfinite(temperature) and 1e-6 <= temperature <= 1e6
+    ):
+        raise InputError(
+            f"temperature is {temperature!r}; the GPU path takes 1e-6 to 1e6 (0 is greedy: use argmax)"
+        )
     if kind == "probabilities" and temperature != 1:
-        raise InputError(f"temperature is {temperature!r} but kind is 'probabilities'; pass logits to rescale them")
+        raise InputError(
+            f"temperature is {temperature!r} but kind is 'probabilities'; pass logits to rescale them"
+        )
     if draft is None:
         if rule != "deterministic":
             raise InputError(f"draft is None; only rule 'deterministic' reads no draft row, not {rule!r}")
@@ -58,7 +64,9 @@ def checked(
     xp = namespace(target)
     nodes, vocabulary = target.shape
     if tuple(draft.shape) != (nodes, vocabulary):
-        raise InputError(f"draft has shape {tuple(draft.shape)}, target {(nodes, vocabulary)}; they must agree")
+        raise InputError(
+            f"draft has shape {tuple(draft.shape)}, target {(nodes, vocabulary)}; they must agree"
+        )
     tokens = _small(xp, tokens, "tokens", ("int64", "int32"), "int64")
     coins = _small(xp, coins, "coins", ("float64", "float32"), "float64")
     if tokens.ndim != 2 or tokens.shape[0] != nodes or not 1 <= tokens.shape[1] <= MAX_CANDIDATES:
@@ -85,9 +93,13 @@ def _rows(array: Any, name: str) -> tuple[Any, str]:
     if dtype not in ROW_DTYPES:
         raise InputError(f"{name} has dtype {dtype}; rows are float32, bfloat16 or float16")
     if array.ndim != 2 or array.shape[0] == 0 or array.shape[1] == 0:
-        raise InputError(f"{name} has shape {tuple(array.shape)}; expected (nodes, vocabulary), both at least 1")
+        raise InputError(
+            f"{name} has shape {tuple(array.shape)}; expected (nodes, vocabulary), both at least 1"
+        )
     if array.shape[1] > MAX_VOCAB:
-        raise InputError(f"{name} has {array.shape[1]} tokens; the GPU path's integer sums hold up to {MAX_VOCAB}")
+        raise InputError(
+            f"{name} has {array.shape[1]} tokens; the GPU path's integer sums hold up to {MAX_VOCAB}"
+        )
     strides = getattr(array, "strides", None)
     if strides is not None and array.shape[1] > 1 and strides[1] != array.itemsize:
         raise InputError(
@@ -151,4 +163,6 @@ def _norm(xp: Any, norm: Any, side: str, nodes: int) -> Any:
 def _same_device(arrays: tuple[Any, ...]) -> None:
     devices = {str(array.device) for array in arrays if array is not None and hasattr(array, "device")}
     if len(devices) > 1:
-        raise InputError(f"the arrays are on different devices ({', '.join(sorted(devices))}); move them to one")
+        raise InputError(
+            f"the arrays are on different devices ({', '.join(sorted(devices))}); move them to one"
+        )

@@ -9,7 +9,16 @@ from typing import Any
 from resispec_core.gpu import compile as nvrtc
 from resispec_core.gpu.config import KernelConfig
 
-PACKAGES = ("numpy", "scipy", "cupy-cuda13x", "cupy-cuda12x", "nvidia-cuda-nvrtc", "torch", "transformers", "gguf")
+PACKAGES = (
+    "numpy",
+    "scipy",
+    "cupy-cuda13x",
+    "cupy-cuda12x",
+    "nvidia-cuda-nvrtc",
+    "torch",
+    "transformers",
+    "gguf",
+)
 
 
 def why_no_device() -> str | None:
@@ -73,4 +82,9 @@ def _kernels() -> dict[str, Any]:
         kernel = nvrtc.compiled(KernelConfig("specinfer", cluster=4), "stage_b", 90)
     except RuntimeError as error:
         return {"compile": False, "why_not": str(error)}
-    return {"compile": True, "architecture": "sm_90", "registers": kernel.registers, "spilled": kernel.spilled_bytes}
+    return {
+        "compile": True,
+        "architecture": "sm_90",
+        "registers": kernel.registers,
+        "spilled": kernel.spilled_bytes,
+    }

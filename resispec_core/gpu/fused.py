@@ -26,7 +26,9 @@ MAX_DYNAMIC_SHARED = 8
 STAGE_A_THREADS = 128
 
 
-def verify(rule: str, given: Checked, redistribution: str, budget: str, chosen: Layout | None = None) -> Decisions:
+def verify(
+    rule: str, given: Checked, redistribution: str, budget: str, chosen: Layout | None = None
+) -> Decisions:
     """Two launches on the current stream; nothing is copied to the host, nothing synchronises.
 
     ``chosen`` overrides the layout (the tests do). Raises ``InputError`` for rows the kernels do not take.

@@ -59,9 +59,15 @@ def redistribution(
     # Levels are sought at unit scale, where 2^-55 is fine enough whatever the budget.
     inverse = column(_ratio(xp.ones_like(size), attainable))
     level = fill_level(
-        xp, weights, xp.minimum(capacity * inverse, xp.ones_like(capacity)), start=1.0, wanted=xp.ones_like(size)
+        xp,
+        weights,
+        xp.minimum(capacity * inverse, xp.ones_like(capacity)),
+        start=1.0,
+        wanted=xp.ones_like(size),
     )
-    filled = xp.where(weights > 0, xp.minimum(column(level.height * attainable) * weights, capacity), 0 * capacity)
+    filled = xp.where(
+        weights > 0, xp.minimum(column(level.height * attainable) * weights, capacity), 0 * capacity
+    )
     undrafted = xp.where(weights == 0, capacity, xp.zeros_like(capacity))
     share = _ratio(level.unmet * attainable, real(xp, total(xp, undrafted)))
     return filled + column(share) * undrafted
@@ -74,7 +80,9 @@ def proxy_formulation(target: Any, draft: Any, token: Any, residual_mass: Any) -
     return xp.where(ids == column(token), column(_at(draft, token)) + 0 * target, target - residual_mass)
 
 
-def get_proxy(target: Any, draft: Any, token: Any, how: str = "proportional", budget: str = "local") -> Shaping:
+def get_proxy(
+    target: Any, draft: Any, token: Any, how: str = "proportional", budget: str = "local"
+) -> Shaping:
     """All four steps."""
     xp = namespace(target)
     size = budgeting(target, draft, token, budget)

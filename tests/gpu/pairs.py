@@ -172,7 +172,12 @@ def _largest_root(rule: Shaped, p: np.ndarray, q: np.ndarray, n: int) -> ShapedP
 
 
 def _shaped_trace(
-    rule: Shaped, p: np.ndarray, q: np.ndarray, tokens: np.ndarray, error: float, read: tuple[np.ndarray, np.ndarray]
+    rule: Shaped,
+    p: np.ndarray,
+    q: np.ndarray,
+    tokens: np.ndarray,
+    error: float,
+    read: tuple[np.ndarray, np.ndarray],
 ) -> Trace:
     """The reference's chain at the twin's T, after checking that T is one.
 

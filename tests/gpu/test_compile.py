@@ -79,8 +79,14 @@ def test_other_cluster_sizes_compile_to_the_same_code(cluster: int) -> None:
 def test_the_checks_see_what_they_forbid() -> None:
     """Planted faults, one a check."""
     clean = compiled(KernelConfig(), "stage_a", 90)
-    for line in ("cvt.ftz.f64.f32 %fd1, %f1;", "fma.rn.f64 %fd1, %fd2, %fd3, %fd4;", "sqrt.approx.f32 %f1, %f2;",
-                 "mul.rn.f32 %f1, %f2, %f3;", "mul.f64 %fd1, %fd2, %fd3;", "mad.rn.f32 %f1, %f2, %f3, %f4;"):  # fmt: skip
+    for line in (
+        "cvt.ftz.f64.f32 %fd1, %f1;",
+        "fma.rn.f64 %fd1, %fd2, %fd3, %fd4;",
+        "sqrt.approx.f32 %f1, %f2;",
+        "mul.rn.f32 %f1, %f2, %f3;",
+        "mul.f64 %fd1, %fd2, %fd3;",
+        "mad.rn.f32 %f1, %f2, %f3, %f4;",
+    ):
         assert complaints(Compiled(b"", clean.ptx + line, clean.log)) != []
     spilled = clean.log.replace("0 bytes spill stores", "8 bytes spill stores")
     assert complaints(Compiled(b"", clean.ptx, spilled)) == ["8 bytes spilled"]
@@ -98,4 +104,6 @@ def test_a_default_build_would_be_refused() -> None:
     nvrtc.compileProgram(program, kept)
     ptx = nvrtc.getPTX(program)
     text = ptx.decode() if isinstance(ptx, bytes) else ptx
-    assert "arithmetic the assembler may fuse" in complaints(Compiled(b"", text, nvrtc.getProgramLog(program)))
+    assert "arithmetic the assembler may fuse" in complaints(
+        Compiled(b"", text, nvrtc.getProgramLog(program))
+    )

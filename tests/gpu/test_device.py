@@ -18,6 +18,13 @@ def test_the_device_returns_the_predicted_bits(pair: Pair, vocabulary: int) -> N
     for dtype, logits in (("float32", False), ("bfloat16", True), ("float16", True)):
         candidates = 1 if pair.rule == "single_draft" else min(4, vocabulary)
         nodes = random_nodes(
-            vocabulary, 18, vocabulary, candidates, dtype, logits=logits, norms=not logits, top_k=pair.draw == "top-k"
+            vocabulary,
+            18,
+            vocabulary,
+            candidates,
+            dtype,
+            logits=logits,
+            norms=not logits,
+            top_k=pair.draw == "top-k",
         )
         assert_same_bits(on_device(pair, nodes), array_level(pair, nodes))

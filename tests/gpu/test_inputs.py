@@ -91,7 +91,19 @@ def broken(name: str):
     }[name]  # fmt: skip
 
 
-NAMES = ("NaN", "negative", "infinite", "mass", "empty", "id", "negative id", "wide id", "coin", "NaN coin", "norm")
+NAMES = (
+    "NaN",
+    "negative",
+    "infinite",
+    "mass",
+    "empty",
+    "id",
+    "negative id",
+    "wide id",
+    "coin",
+    "NaN coin",
+    "norm",
+)
 
 
 @pytest.mark.parametrize("validate", ["read", "all"])
@@ -141,7 +153,9 @@ def test_rows_of_a_padded_tensor_are_taken_as_they_lie() -> None:
 
 
 def test_importing_the_gpu_room_imports_no_heavy_library() -> None:
-    code = "import sys, resispec_core.gpu; print(sorted({'cupy', 'torch', 'transformers'} & set(sys.modules)))"
+    code = (
+        "import sys, resispec_core.gpu; print(sorted({'cupy', 'torch', 'transformers'} & set(sys.modules)))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
@@ -155,6 +169,8 @@ def test_only_the_gpu_room_imports_cupy() -> None:
     named = {
         path.relative_to(root).parts[0]
         for path in root.rglob("*.py")
-        if any(line.strip().startswith(("import cupy", "from cupy")) for line in path.read_text().splitlines())
+        if any(
+            line.strip().startswith(("import cupy", "from cupy")) for line in path.read_text().splitlines()
+        )
     }
     assert named == {"gpu"}

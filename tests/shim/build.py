@@ -103,7 +103,10 @@ class Call(ctypes.Structure):
     """``Call`` of common.cuh."""
 
     _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("target", "draft", "target_norm", "draft_norm", "tokens", "coins")),
+        *(
+            (name, ctypes.c_void_p)
+            for name in ("target", "draft", "target_norm", "draft_norm", "tokens", "coins")
+        ),
         ("target_stride", ctypes.c_longlong),
         ("draft_stride", ctypes.c_longlong),
         ("inverse_temperature", ctypes.c_double),
@@ -129,7 +132,9 @@ class Case:
         """The launch flags; logits whose normaliser is missing force every node to stage B."""
         norms = (self.target_norm, self.draft_norm)[: 1 if config.rule == "deterministic" else 2]
         lazy = config.logits and any(norm is None for norm in norms)
-        bits = HAS_TARGET_NORM * (self.target_norm is not None) + HAS_DRAFT_NORM * (self.draft_norm is not None)
+        bits = HAS_TARGET_NORM * (self.target_norm is not None) + HAS_DRAFT_NORM * (
+            self.draft_norm is not None
+        )
         return bits + LIST_ALL * (lazy or self.validate == "all")
 
     def arrays(self) -> tuple[np.ndarray | None, ...]:

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from resispec_core.gpu.doctor import report
-
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def doctor(as_json: bool) -> None:
     """Say what is installed, which device there is, and whether the GPU kernels compile."""
+    from resispec_core.gpu.doctor import report  # only this command needs it
+
     found = report()
     click.echo(json.dumps(found) if as_json else "\n".join(lines(found)))
 

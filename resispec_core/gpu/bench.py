@@ -80,10 +80,14 @@ def row_bytes(case: Case) -> int:
 
 
 def run(progress: Callable[[str], None]) -> dict[str, Any]:
-    """The whole benchmark as JSON."""
+    """The whole benchmark as JSON. Ctrl-C keeps what was timed and sets ``interrupted``."""
     why = why_no_device()
-    head = {"doctor": report(), "gpu": why is None, "why_not": why}
-    return head | (_without_device(progress) if why else _on_device(progress))
+    result: dict[str, Any] = {"doctor": report(), "gpu": why is None, "why_not": why, "interrupted": False}
+    try:
+        (_without_device if why else _on_device)(result, progress)
+    except KeyboardInterrupt:
+        result["interrupted"] = True
+    return result
 
 
 def _given(case: Case, host: dict[str, Any], xp: Any) -> Checked:
@@ -99,9 +103,10 @@ def _array_level(case: Case, given: Any) -> Any:
     )  # fmt: skip
 
 
-def _without_device(progress: Callable[[str], None]) -> dict[str, Any]:
+def _without_device(result: dict[str, Any], progress: Callable[[str], None]) -> None:
     """CPU times of one small case a rule, labelled as such."""
-    timed = []
+    result["would_run"] = [case._asdict() for case in cases()]
+    timed = result["cpu_times_not_gpu_figures"] = []
     shim = _shim()
     for rule in RULES:
         case = Case(rule, VOCABULARIES[0], "float32", 4, 2)
@@ -119,7 +124,6 @@ def _without_device(progress: Callable[[str], None]) -> dict[str, Any]:
             row["kernel_on_cpu_seconds"] = _best(partial(shim.run, config, stored, plan))
         progress(f"CPU only, no GPU figure: {row}")
         timed.append(row)
-    return {"would_run": [case._asdict() for case in cases()], "cpu_times_not_gpu_figures": timed}
 
 
 def _shim() -> Any:
@@ -140,16 +144,18 @@ def _best(call: Callable[[], Any], repeats: int = 3) -> float:
     return min(times)
 
 
-def _on_device(progress: Callable[[str], None]) -> dict[str, Any]:
+def _on_device(result: dict[str, Any], progress: Callable[[str], None]) -> None:
     import cupy
 
+    timed = result["timed"] = []
+    left = result["not_run"] = [case._asdict() for case in cases()]
+    result["engines"] = _engines()
     cache = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["l2CacheSize"]
-    rate = _copy_rate(cupy, 8 * cache)
-    started, timed, left = time.monotonic(), [], []
+    rate = result["copy_bytes_per_second"] = _copy_rate(cupy, 8 * cache)
+    started = time.monotonic()
     for case in cases():
         if time.monotonic() - started > TIME_LIMIT:
-            left.append(case._asdict())
-            continue
+            break
         copies = max(2, min(8, -(-L2_FACTOR * cache // row_bytes(case))))
         given = [_given(case, inputs(case, seed), cupy) for seed in range(copies)]
         kernel = _events(cupy, [partial(fused.verify, case.rule, g, "proportional", "local") for g in given])
@@ -161,7 +167,7 @@ def _on_device(progress: Callable[[str], None]) -> dict[str, Any]:
         }  # fmt: skip
         progress(str(row))
         timed.append(row)
-    return {"copy_bytes_per_second": rate, "timed": timed, "not_run": left, "engines": _engines()}
+        del left[0]
 
 
 def _copy_rate(cupy: Any, size: int) -> float:
@@ -230,7 +236,8 @@ def table(result: dict[str, Any]) -> list[str]:
                 f"NumPy array level {row['numpy_seconds']:.4f} s, kernel on CPU fibers {text}"
             )
         return lines
-    lines = [f"copy rate {result['copy_bytes_per_second'] / 1e12:.2f} TB/s"]
+    rate = result.get("copy_bytes_per_second")
+    lines = [] if rate is None else [f"copy rate {rate / 1e12:.2f} TB/s"]
     for row in result["timed"]:
         ratio = row["eager_torch_ratio"]
         lines.append(
@@ -238,7 +245,8 @@ def table(result: dict[str, Any]) -> list[str]:
             f"b={row['candidates']}: {row['seconds'] * 1e6:9.1f} us, {row['of_copy_rate']:.2f} of copy rate, "
             f"array level {row['array_level_ratio']:.1f}x, eager torch {'-' if ratio is None else f'{ratio:.1f}x'}"
         )
-    return [*lines, f"{len(result['not_run'])} cases not run (time limit)"]
+    why = "interrupted" if result["interrupted"] else "time limit"
+    return [*lines, f"{len(result['not_run'])} cases not run ({why})"] if result["not_run"] else lines
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -251,7 +259,7 @@ def main(arguments: list[str] | None = None) -> int:
     print("\n".join(table(result)))
     if arguments:
         Path(arguments[1]).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    return 0
+    return 130 if result["interrupted"] else 0
 
 
 if __name__ == "__main__":

@@ -41,16 +41,11 @@ class Pair(NamedTuple):
     def reference(self) -> Any:
         if self.rule == "resispec":
             return rules.rule("resispec", redistribution=self.redistribution, budget=self.budget)
-        return rules.rule(REFERENCES[self.rule])
+        return rules.rule(self.rule.replace("_", "-"))
 
     def options(self) -> dict[str, str]:
         return {"redistribution": self.redistribution, "budget": self.budget} if self.redistribution else {}
 
-
-REFERENCES = {
-    "single_draft": "single-draft", "deterministic": "specinfer", "specinfer": "specinfer", "shaped": "shaped"
-}  # fmt: skip
-"""Deterministic siblings are the recursive rule with point masses for draft laws."""
 
 PAIRS = (
     Pair("specinfer", "specinfer", "iid"),
@@ -159,18 +154,6 @@ def _walk(rule: Shaped, p: np.ndarray, q: np.ndarray, n: int, total: float) -> S
     return plan
 
 
-def _largest_root(rule: Shaped, p: np.ndarray, q: np.ndarray, n: int) -> ShapedPlan:
-    """The chain at the largest T with τ_{n+1} = 0, by plain bisection."""
-    noise = 4 * n * p.size * UNIT
-    low, high = 1.0, float(n)
-    if _walk(rule, p, q, n, high).left[-1] > noise:
-        for _ in range(60):
-            middle = (low + high) / 2
-            above = _walk(rule, p, q, n, middle).left[-1] > noise
-            low, high = (low, middle) if above else (middle, high)
-    return _walk(rule, p, q, n, high)
-
-
 def _shaped_trace(
     rule: Shaped,
     p: np.ndarray,
@@ -188,16 +171,16 @@ def _shaped_trace(
     n = tokens.size
     moved = 4 * n * error
     total = float(shaped_horizon(np, *read, n)[0])
-    mine, best = _walk(rule, p, q, n, total), _largest_root(rule, p, q, n)
+    mine, best = _walk(rule, p, q, n, total), rule.plan(p, q, n)
     assert mine.left[-1] >= -moved, f"T = {total!r} leaves τ = {mine.left[-1]!r}: the chain is not exact"
     owed = [np.maximum(rule.owed(mine, p, q, i), 0) for i in range(n + 1)]
     loss = owed[n].sum() - np.maximum(rule.owed(best, p, q, n), 0).sum()
     assert loss <= moved, f"T = {total!r} accepts {loss!r} less than T = {best.total!r}"
     thresholds, bounds = [], []
     for i, token in enumerate(tokens):
-        wanted = mine.reach[i] * q[token]
-        thresholds.append(float((owed[i] - owed[i + 1])[token] / wanted) if wanted > 0 else 0.0)
-        moved_here = (moved + 2.0**-50 * p[token] / q[token]) / mine.reach[i] if wanted > 0 else 1.0
+        thresholds.append(float(rule.accept_at(mine, p[[token]], q[[token]], i)[0]))
+        reached = mine.reach[i] > 0 and q[token] > 0
+        moved_here = (moved + 2.0**-50 * p[token] / q[token]) / mine.reach[i] if reached else 1.0
         bounds.append(min(moved_here, 1.0))
     rest = owed[n].sum()
     residual = owed[n] if rest > 0 else p
@@ -218,6 +201,9 @@ def compare(pair: Pair, nodes: Nodes, node: int, accepted: int, token: int) -> P
     told = trace(pair, nodes, node)
     tokens, coins = case.tokens[node], case.coins[node]
     outcome = told.outcome(tokens, coins)
+    if pair.rule != "shaped":  # where T is flat, the trace is at the twin's T and not at the reference's own
+        p, q = nodes.target_law[node], nodes.draft_law[node]
+        assert outcome == pair.reference().verify(p, q, tokens.tolist(), coins.tolist(), pair.draw)
     if (outcome.token, outcome.accepted) == (token, accepted):
         return None
     n = tokens.size

@@ -9,8 +9,12 @@ import click
 
 
 @click.command()
-@click.option("--kernels", is_flag=True, help="Time the fused GPU kernels. So far the only choice, and required.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Also write the JSON to this file.")
+@click.option(
+    "--kernels", is_flag=True, help="Time the fused GPU kernels. So far the only choice, and required."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), help="Also write the JSON to this file."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def speed(kernels: bool, out: Path | None, as_json: bool) -> None:
     """Time verification: by rule, vocabulary, dtype, number of nodes and candidates.

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from resispec_core import rules
-from resispec_core.gpu import bench, eager
+from resispec_core.gpu import eager
 from resispec_core.gpu.numerics import UNIT, exponential, scaled_coin
 from resispec_core.gpu.pieces import get_proxy
 from resispec_core.gpu.rows import half_table
@@ -81,13 +81,3 @@ def test_half_tables_are_exact() -> None:
     for name, dtype in (("bfloat16", torch.bfloat16), ("float16", torch.float16)):
         told = bits.view(dtype).double().numpy()
         assert np.array_equal(half_table(name)[order], told, equal_nan=True)
-
-
-def test_the_benchmark_without_a_device_claims_none(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
-    monkeypatch.setattr(bench, "why_no_device", lambda: "no GPU path: tested without")
-    monkeypatch.setattr(bench, "VOCABULARIES", (64,))
-    assert bench.main([]) == 0
-    out = capsys.readouterr().out
-    assert "no GPU figures" in out
-    assert "TB/s" not in out
-    assert bench.main(["--nonsense"]) == 2

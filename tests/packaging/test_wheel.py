@@ -115,13 +115,17 @@ def test_the_check_for_imports_sees_one(installed: Path, tmp_path: Path) -> None
     assert "import of matplotlib halted" in done.stderr
 
 
-def test_the_wheel_holds_the_sample_and_the_types(wheel: Path) -> None:
+def test_the_wheel_holds_the_sample_the_kernels_and_the_types(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         metadata = archive.read(next(name for name in names if name.endswith("METADATA"))).decode()
     assert "resispec_core/py.typed" in names
     for file in (ROOT / "resispec_core" / "llama" / "sample").iterdir():
         assert f"resispec_core/llama/sample/{file.name}" in names
+    kernels = [file.name for file in (ROOT / "resispec_core" / "gpu" / "kernels").iterdir()]
+    assert {"stage_a.cu", "stage_b.cu", "common.cuh"} <= set(kernels)
+    for file in kernels:
+        assert f"resispec_core/gpu/kernels/{file}" in names
     assert {name.partition("/")[0] for name in names} == {
         "resispec_core",
         next(name.partition("/")[0] for name in names if ".dist-info/" in name),

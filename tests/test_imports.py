@@ -55,5 +55,7 @@ def test_cupy_is_imported_in_the_gpu_room_only():
 
 def test_the_check_sees_cupy_elsewhere(tmp_path):
     (tmp_path / "llama").mkdir()
-    (tmp_path / "llama" / "fast.py").write_text("def f():\n    from cupy.cuda import nvrtc\n    return nvrtc\n")
+    (tmp_path / "llama" / "fast.py").write_text(
+        "def f():\n    from cupy.cuda import nvrtc\n    return nvrtc\n"
+    )
     assert rooms_importing("cupy", tmp_path) == {"llama"}

@@ -94,7 +94,13 @@ def test_the_table_of_a_device_run_and_what_an_interrupt_left() -> None:
         **bench.Case("specinfer", 64, "float32", 1, 2)._asdict(), "seconds": 1.0, "of_copy_rate": 0.5,
         "array_level_ratio": 2.0, "eager_torch_ratio": None,
     }  # fmt: skip
-    result = {"gpu": True, "interrupted": True, "timed": [row], "not_run": [row], "copy_bytes_per_second": 1e12}
+    result = {
+        "gpu": True,
+        "interrupted": True,
+        "timed": [row],
+        "not_run": [row],
+        "copy_bytes_per_second": 1e12,
+    }
     lines = bench.table(result)
     assert len(lines) == 3
     assert "0.50 of copy rate" in lines[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import array_api_strict
 import numpy as np
@@ -11,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resispec_core.gpu.config import ITEM_BYTES, Layout, kernel_config, up_to
-from tests.gpu.cases import random_nodes
-from tests.gpu.pairs import PAIRS, Pair, array_level, compare
+from tests.gpu.cases import LARGEST_COIN, random_nodes
+from tests.gpu.pairs import PAIRS, Pair, array_level, compare, threshold_of
 from tests.shim import build
 
 pytestmark = pytest.mark.skipif(build.unavailable() is not None, reason=str(build.unavailable()))
@@ -154,3 +155,43 @@ def test_results_ignore_batch_block_cluster_and_order(pair: Pair) -> None:
         single = type(nodes)(case, "float32", False, nodes.target_law, nodes.draft_law, nodes.mass_gap)
         for whole, one in zip(answers, array_level(pair, single), strict=True):
             assert one[0] == whole[node]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
+def test_a_decision_past_its_threshold_is_refused(pair: Pair) -> None:
+    """Planted fault: a candidate accepted with a coin 1e-9 above its threshold, or rejected 1e-9 below it."""
+    candidates = 1 if pair.rule == "single_draft" else 3
+    nodes = random_nodes(
+        13, 12, 33, candidates, "float32", logits=False, norms=True, top_k=pair.draw == "top-k"
+    )
+    refused = 0
+    for node in range(12):
+        edges = ((coin, threshold_of(pair, nodes, node, coin)) for coin in range(candidates))
+        coin, edge = next(((c, e) for c, e in edges if 1e-6 < e < 1 - 1e-6), (0, 0.0))
+        for side in (1, -1) if edge else ():
+            coins = nodes.case.coins.copy()
+            coins[node, :coin], coins[node, coin] = LARGEST_COIN, edge + side * 1e-9
+            moved = replace(nodes, case=replace(nodes.case, coins=coins))
+            right = array_level(pair, moved)
+            assert compare(pair, moved, node, int(right.accepted[node]), int(right.token[node])) is None
+            told = compare(pair, moved, node, coin if side > 0 else -1, int(nodes.case.tokens[node, coin]))
+            assert told is not None
+            assert (told.coin, told.within) == (coin, False), told.text
+            refused += 1
+    assert refused >= 2
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
+def test_a_token_beside_the_drawn_one_is_refused(pair: Pair) -> None:
+    """Planted fault."""
+    candidates = 1 if pair.rule == "single_draft" else 2
+    nodes = random_nodes(
+        13, 45, 33, candidates, "float32", logits=False, norms=True, top_k=pair.draw == "top-k"
+    )
+    answers = array_level(pair, nodes)
+    told = [
+        compare(pair, nodes, node, -1, (int(answers.token[node]) + 1) % 33)
+        for node in np.flatnonzero(answers.accepted < 0).tolist()
+    ]
+    assert all(parting is not None for parting in told)
+    assert any(parting is not None and not parting.within for parting in told)

@@ -173,7 +173,7 @@ def test_a_decision_past_its_threshold_is_refused(pair: Pair) -> None:
             coins[node, :coin], coins[node, coin] = LARGEST_COIN, edge + side * 1e-9
             moved = replace(nodes, case=replace(nodes.case, coins=coins))
             right = array_level(pair, moved)
-            assert compare(pair, moved, node, int(right.accepted[node]), int(right.token[node])) is None
+            assert_pair(pair, moved, right)
             told = compare(pair, moved, node, coin if side > 0 else -1, int(nodes.case.tokens[node, coin]))
             assert told is not None
             assert (told.coin, told.within) == (coin, False), told.text

@@ -167,8 +167,10 @@ def test_a_decision_past_its_threshold_is_refused(pair: Pair) -> None:
     refused = 0
     for node in range(12):
         edges = ((coin, threshold_of(pair, nodes, node, coin)) for coin in range(candidates))
-        coin, edge = next(((c, e) for c, e in edges if 1e-6 < e < 1 - 1e-6), (0, 0.0))
-        for side in (1, -1) if edge else ():
+        coin, edge = next(
+            ((c, e) for c, e in edges if e > 1e-6), (0, 1.0)
+        )  # those before it are never accepted
+        for side in (1, -1) if edge < 1 - 1e-6 else ():
             coins = nodes.case.coins.copy()
             coins[node, :coin], coins[node, coin] = LARGEST_COIN, edge + side * 1e-9
             moved = replace(nodes, case=replace(nodes.case, coins=coins))

@@ -214,8 +214,10 @@ def compare(pair: Pair, nodes: Nodes, node: int, accepted: int, token: int) -> P
         mine = threshold_of(pair, nodes, node, coin)
         text = f"{head}: u = {coins[coin]!r}, thresholds {told.thresholds[coin]!r} and {mine!r}, bound {bound:.3g}"
         return Parting(coin, bool(gap <= bound), text)
-    low = inverse_cdf(told.residual, max(coins[n] - told.residual_bound, 0.0))
-    high = inverse_cdf(told.residual, min(coins[n] + told.residual_bound, 1 - 2.0**-53))
+    below, above = coins[n] - told.residual_bound, coins[n] + told.residual_bound
+    # Beyond either end of the mass any token may hold a rounding's worth of it.
+    low = inverse_cdf(told.residual, below) if below >= 0 else 0
+    high = inverse_cdf(told.residual, above) if above < 1 else told.residual.size - 1
     within = low <= token <= high or told.residual_bound >= 1
     edges = np.cumsum(told.residual)[[min(outcome.token, token), max(outcome.token, token)]].tolist()
     text = f"{head} (resampling): u = {coins[n]!r}, cumulative mass {edges}, bound {told.residual_bound:.3g}"

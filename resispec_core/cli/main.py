@@ -12,6 +12,7 @@ import click
 
 from resispec_core import __version__
 from resispec_core.cli.audit import audit
+from resispec_core.cli.compare import compare
 from resispec_core.cli.info import info
 from resispec_core.cli.record import record
 from resispec_core.cli.rules import rules
@@ -30,7 +31,7 @@ def group() -> None:
     """
 
 
-for command in (audit, rules, record, info):
+for command in (audit, compare, rules, record, info):
     group.add_command(command)
 
 

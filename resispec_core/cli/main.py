@@ -12,6 +12,7 @@ import click
 
 from resispec_core import __version__
 from resispec_core.cli.audit import audit
+from resispec_core.cli.compare import compare
 from resispec_core.cli.doctor import doctor
 from resispec_core.cli.info import info
 from resispec_core.cli.record import record
@@ -32,7 +33,7 @@ def group() -> None:
     """
 
 
-for command in (audit, rules, record, info, speed, doctor):
+for command in (audit, compare, rules, record, info, speed, doctor):
     group.add_command(command)
 
 

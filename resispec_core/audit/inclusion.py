@@ -27,6 +27,8 @@ from resispec_core.arrays import Array, is_rational, one, sum_of_others, zeros
 
 QUADRATURE_ERROR = 1e-13
 """Bound on the absolute error of ``missing_by_prefix`` from quadrature (float64, n ≥ 3); rounding comes on top."""
+CERTAIN = 2.0**-64
+"""Tokens outweighing all lighter ones by this factor are drawn first, up to an error of n times it (floats)."""
 SETS = 2**18
 """The most sets S that the rational sum lists; C(V, n − 1) of them are needed."""
 
@@ -38,6 +40,9 @@ def missing_by_prefix(draft: Array, candidates: int) -> Array | None:
     Floats: O(V) for n ≤ 2; else a trapezoidal sum in log t, O(n·V) for each of 60 to 150 nodes, within
     ``QUADRATURE_ERROR`` plus V·eps.
     """
+    first = 0 if is_rational(draft) else _drawn_first(draft, candidates)
+    if first:
+        return _after_certain_draws(draft, candidates, first)
     outside = np.concatenate([np.cumsum(draft[::-1])[::-1], zeros(1, like=draft)])
     total = np.full(draft.size + 1, one(draft), dtype=draft.dtype)
     if candidates > 1:
@@ -50,6 +55,29 @@ def missing_by_prefix(draft: Array, candidates: int) -> Array | None:
         else:
             total = total + _quadrature(draft, candidates)
     return np.minimum(outside * total, one(draft))
+
+
+def _drawn_first(draft: Array, candidates: int) -> int:
+    """How many of the heaviest tokens (fewer than n) are certain to be the first drawn, in some order."""
+    order = np.argsort(-draft)[: candidates - 1]
+    for count in range(1, candidates):
+        lighter = np.delete(draft, order[:count]).sum()
+        if lighter <= CERTAIN * draft[order[count - 1]]:
+            return count
+    return 0
+
+
+def _after_certain_draws(draft: Array, candidates: int, count: int) -> Array | None:
+    """All of the ``count`` heaviest must be in the prefix; then the other draws come from the rest."""
+    heavy = np.sort(np.argsort(-draft)[:count])
+    light = np.delete(draft, heavy) * 2.0**100  # the reciprocal of a subnormal sum would be infinite
+    inside = missing_by_prefix(light / light.sum(), candidates - count)
+    assert inside is not None
+    lengths = np.arange(draft.size + 1)
+    result: Array = np.where(
+        lengths > heavy[-1], inside[lengths - np.searchsorted(heavy, lengths)], one(draft)
+    )
+    return result
 
 
 def _listed(draft: Array, candidates: int) -> Array:

@@ -50,6 +50,18 @@ def divide(numerator: Array, denominator: Array) -> Array:
     return np.where(empty, zeros(numerator.shape, like=numerator), quotient)
 
 
+def sum_of_others(values: Array) -> Array:
+    """For each entry of a non-negative (V,) array the sum of all the others.
+
+    Summed afresh for the largest: one token can hold all but the last bit of a float law, and a difference
+    would lose the rest.
+    """
+    top = int(np.argmax(values))
+    rest = values.sum() - values
+    rest[top] = values[:top].sum() + values[top + 1 :].sum()
+    return rest
+
+
 def lifted(weights: Array) -> Array:
     """``weights`` times 2^100 (no rounding), where only their proportions count.
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from resispec_core.arrays import Array, divide, zeros
+from resispec_core.arrays import Array, divide, is_rational, one, zeros
+from resispec_core.audit.inclusion import QUADRATURE_ERROR, missing_by_prefix
 from resispec_core.drafts import DrawMode, top_tokens
 
 
@@ -25,8 +26,7 @@ def acceptance_ceiling(target: Array, draft: Array, candidates: int) -> Any:
 
 def prefix_gap(target: Array, draft: Array, candidates: int) -> tuple[Any, Array]:
     """``min_H [p(H) − q(H)^n]`` (0 for the empty set) and the tokens of the first minimiser H, ρ ascending."""
-    drafted = np.flatnonzero(draft > 0)
-    order = drafted[np.argsort(divide(target[drafted], draft[drafted]), kind="stable")]
+    order = _by_ratio(target, draft)
     p_mass = np.cumsum(target[order])
     q_mass = np.cumsum(draft[order])
     gaps = np.concatenate([zeros(1, like=target), p_mass - q_mass**candidates])
@@ -34,14 +34,40 @@ def prefix_gap(target: Array, draft: Array, candidates: int) -> tuple[Any, Array
     return gaps[best], order[:best]
 
 
+def without_replacement_ceiling(target: Array, draft: Array, candidates: int) -> Any | None:
+    """``min_H [p(H) + P(some candidate outside H)]`` for n candidates drawn without replacement.
+
+    An upper bound for any H (proofs/formal: ``ceiling_any_draft``); the least of them is reached by some verifier
+    (max-flow min-cut), and a prefix of the tokens by p/q attains it (proofs/without_replacement.md). Rational for
+    rational laws, None where their sum is too long (``inclusion.SETS``). In floats rounded up by the quadrature's
+    error bound, so that it stays a bound; V·eps of rounding comes on top. Cost: O(V log V) for n ≤ 2, else about a
+    hundred passes over the row.
+    """
+    order = _by_ratio(target, draft)
+    missing = missing_by_prefix(draft[order], candidates)
+    if missing is None:
+        return None
+    p_mass = np.concatenate([zeros(1, like=target), np.cumsum(target[order])])
+    margin = 0 if is_rational(target) or candidates <= 2 else QUADRATURE_ERROR
+    return min((p_mass + missing).min() + margin, one(target))
+
+
+def _by_ratio(target: Array, draft: Array) -> Array:
+    """The drafted tokens, p/q ascending."""
+    drafted = np.flatnonzero(draft > 0)
+    return drafted[np.argsort(divide(target[drafted], draft[drafted]), kind="stable")]
+
+
 def ceiling(target: Array, draft: Array, candidates: int, mode: DrawMode) -> Any | None:
-    """The acceptance ceiling for candidates drawn by ``mode``; None where no closed form is known.
+    """The acceptance ceiling for candidates drawn by ``mode``; None where its sum is too long.
 
     Deterministic candidates S: p(S). Greedy draft, S the n − 1 most likely tokens and q' the law of the
     sampled one: p(S) + Σ min(p, q') (every H without S gives no better bound; Hu et al. 2502.18779).
     """
     if mode.name == "iid":
         return acceptance_ceiling(target, draft, candidates)
+    if mode.name == "without-replacement":
+        return without_replacement_ceiling(target, draft, candidates)
     if mode.name == "top-k":
         return target[top_tokens(draft, candidates)].sum()
     if mode.name == "greedy":

@@ -12,6 +12,7 @@ from resispec_core.audit.closed_form import first_stage_law, prefix_rounding, re
 from resispec_core.audit.distances import distances
 from resispec_core.audit.enumerate import can_merge, conditional_acceptance, enumerate_paths
 from resispec_core.audit.marginal import Marginal, rounding_bound, witness
+from resispec_core.audit.pair_form import pair_marginal
 from resispec_core.audit.paper_check import heaviest_rejections, paper_check_kl, realised_proxies
 from resispec_core.audit.verdict import AuditReport, decide
 from resispec_core.drafts import DrawMode, draw_mode
@@ -89,6 +90,10 @@ def _marginal(
     except BudgetExceededError:
         if can_merge(rule, drawn_as, assumed):
             return run(merge=True), "paths merged by stage (the residual ignores the rejected token)"
+        if candidates == 2 and drawn_as.name == assumed.name == "without-replacement":
+            found = pair_marginal(rule, p, q)
+            if found is not None:
+                return found, "closed form for two candidates without replacement, O(V log V)"
         closed = _published_closed_form(rule, p, q, candidates, drawn_as, assumed)
         if closed is not None and (partial or closed[0].unexplored == 0):
             return closed

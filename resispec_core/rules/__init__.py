@@ -8,6 +8,7 @@ from resispec_core.rules.optimal import Optimal
 from resispec_core.rules.registry import RULES, rule
 from resispec_core.rules.resispec import ResiSpec
 from resispec_core.rules.shaped import Shaped
+from resispec_core.rules.shaped_without import ShapedWithoutReplacement
 from resispec_core.rules.single_draft import SingleDraft
 from resispec_core.rules.specinfer import SpecInfer
 from resispec_core.rules.target_match import Deterministic, TargetMatch
@@ -26,6 +27,7 @@ __all__ = [
     "SequentialRule",
     "SetRule",
     "Shaped",
+    "ShapedWithoutReplacement",
     "SingleDraft",
     "SpecInfer",
     "Stage",

@@ -12,6 +12,7 @@ from resispec_core.rules.kseq import KSeq
 from resispec_core.rules.optimal import Optimal
 from resispec_core.rules.resispec import ResiSpec
 from resispec_core.rules.shaped import Shaped
+from resispec_core.rules.shaped_without import ShapedWithoutReplacement
 from resispec_core.rules.single_draft import SingleDraft
 from resispec_core.rules.specinfer import SpecInfer
 from resispec_core.rules.target_match import Deterministic, TargetMatch
@@ -25,6 +26,7 @@ RULES: dict[str, type[Rule]] = {
         SpecInfer,
         KSeq,
         Shaped,
+        ShapedWithoutReplacement,
         Optimal,
         TargetMatch,
         Deterministic,

@@ -14,6 +14,7 @@ from resispec_core import __version__
 from resispec_core.cli.audit import audit
 from resispec_core.cli.info import info
 from resispec_core.cli.record import record
+from resispec_core.cli.replay import replay
 from resispec_core.cli.rules import rules
 from resispec_core.errors import BudgetExceededError, InputError
 
@@ -30,7 +31,7 @@ def group() -> None:
     """
 
 
-for command in (audit, rules, record, info):
+for command in (audit, replay, rules, record, info):
     group.add_command(command)
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,19 @@ SIGNATURES = {
     "kernel": ("target", "draft", "candidates", "uniforms"),
 }
 _SEVERITY = [Verdict.EXACT, Verdict.EXACT_WITHIN, Verdict.NOT_REFUTED, Verdict.INCONCLUSIVE, Verdict.BIASED]
+
+
+@contextmanager
+def importable(spec: str) -> Iterator[None]:
+    """What ``spec`` names may import what stands beside it: the working directory, or the file's own folder."""
+    place = spec.rpartition(":")[0]
+    folder = str(Path(place).resolve().parent) if place.endswith(".py") else os.getcwd()
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        if folder in sys.path:
+            sys.path.remove(folder)
 
 
 def load_callable(spec: str) -> Callable[..., Any]:
@@ -61,7 +75,7 @@ def _load_file(path: Path) -> Any:
     sys.modules[name] = module
     try:
         description.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         sys.modules.pop(name, None)
         raise InputError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
     return module
@@ -72,10 +86,10 @@ def _load_module(place: str, spec: str) -> Any:
         return importlib.import_module(place)
     except ModuleNotFoundError as error:
         raise InputError(
-            f"{spec}: module {error.name!r} is not installed or not on the path; "
-            "for a file write path/to/file.py:callable"
+            f"{spec}: module {error.name!r} is not installed or not on the path; run from the folder that holds it, "
+            "or write path/to/file.py:callable"
         ) from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(f"{spec}: importing {place} failed: {type(error).__name__}: {error}") from error
 
 
@@ -243,6 +257,14 @@ def _audit_rows(
     return result
 
 
+def _as_model(given: Any, name: str) -> Any:
+    """A model as it is; one row as the model that has this law at every position."""
+    if callable(given):
+        return given
+    row = law(given, name=name)
+    return Markov(row, [row] * row.size)
+
+
 def _audit_step(
     function: Callable[..., Any],
     subject: str,
@@ -255,7 +277,8 @@ def _audit_step(
     draft: Any,
     say: Callable[[str], None],
 ) -> CallableAudit:
-    pairs = [(target, draft)] if target is not None else [hard_pair(3), hard_pair(4), hard_pair(2)]
+    given = [(_as_model(target, "target"), _as_model(draft, "draft"))] if target is not None else []
+    pairs = given or [hard_pair(3), hard_pair(4), hard_pair(2)]
     settings: dict[str, Any] = {"horizon": horizon, "library": library, "numbers": numbers}
     if precision is not None:
         settings["precision"] = precision

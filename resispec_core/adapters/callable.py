@@ -93,6 +93,19 @@ def _load_module(place: str, spec: str) -> Any:
         raise InputError(f"{spec}: importing {place} failed: {type(error).__name__}: {error}") from error
 
 
+def subject_of(function: Callable[..., Any]) -> str:
+    """How ``load_callable`` finds ``function`` again: by its file where that is below the working directory.
+
+    One that was made inside a function has ``<locals>`` in its name, and cannot be found.
+    """
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    try:
+        file = Path(inspect.getsourcefile(function) or "").resolve().relative_to(Path.cwd())
+    except (TypeError, ValueError):
+        return f"{function.__module__}:{name}"
+    return f"{file}:{name}" if file.suffix == ".py" else f"{function.__module__}:{name}"
+
+
 def guess_signature(function: Callable[..., Any]) -> str:
     """ "verify", "step" or "kernel", where the parameter names say so clearly; ``InputError`` otherwise."""
     try:
@@ -175,7 +188,7 @@ def audit_callable(
     A failing input is shrunk and, with ``write_to`` (a folder or a .json path), written as a counterexample file.
     """
     function = load_callable(spec) if isinstance(spec, str) else spec
-    subject = spec if isinstance(spec, str) else f"{spec.__module__}:{getattr(spec, '__qualname__', spec)}"
+    subject = spec if isinstance(spec, str) else subject_of(spec)
     signature = signature or guess_signature(function)
     if signature not in SIGNATURES:
         raise InputError(f"signature is {signature!r}; known: {', '.join(SIGNATURES)}")

@@ -134,6 +134,21 @@ def test_the_wheel_holds_the_sample_and_the_types(wheel: Path) -> None:
     assert needed == CORE
 
 
+def test_the_wheel_brings_the_pytest_plugin(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (entries,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
+        text = archive.read(entries).decode()
+    assert "[pytest11]\nresispec = resispec_core.testing.plugin" in text
+
+
+def test_the_plugin_starts_light(installed: Path, tmp_path: Path) -> None:
+    """It is imported whenever pytest starts, in projects that never use it."""
+    heavy = ("torch", "transformers", "hypothesis", "scipy", "matplotlib", "cupy")
+    program = f"import sys, resispec_core.testing.plugin; print([n for n in {heavy!r} if n in sys.modules])"
+    done = python(program, installed, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")
+
+
 def test_the_sample_is_small_and_big_enough() -> None:
     files = list((ROOT / "resispec_core" / "llama" / "sample").iterdir())
     assert sum(file.stat().st_size for file in files) <= 6 * 10**6

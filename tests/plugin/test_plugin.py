@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import resispec_core.testing.assertions  # noqa: F401  (loaded here, since pytester unloads what a test loads)
 from resispec_core.audit.counterexample import load
 from resispec_core.cli.main import main
 from resispec_core.testing.session import current
@@ -50,19 +51,28 @@ def tests(pytester: pytest.Pytester):
 
     def call(body: str, *arguments: str) -> pytest.RunResult:
         pytester.makepyfile(test_mine=SAMPLERS + body)
-        run = pytester.runpytest_subprocess if "-n" in arguments else pytester.runpytest_inprocess
         parallel = () if "-n" in arguments else ("-p", "no:xdist")
-        return run(*PLUGIN, *parallel, "-p", "no:cacheprovider", "-W", "error", *arguments)
+        # In processes of their own: pytester would unload compiled modules that NumPy loads only once.
+        return pytester.runpytest_subprocess(
+            *PLUGIN, *parallel, "-p", "no:cacheprovider", "-W", "error", *arguments
+        )
 
     return call
 
 
 def test_no_effect_until_used(tests, pytester: pytest.Pytester) -> None:
-    before = current()
     found = tests("\ndef test_plain(): pass\n")
     found.assert_outcomes(passed=1)
-    assert "resispec" not in found.stdout.str().replace(str(pytester.path), "")
+    printed = [line for line in found.outlines if not line.startswith(("plugins:", "rootdir:"))]
+    assert "resispec" not in "".join(printed)
     assert not (pytester.path / ".resispec").exists()
+
+
+def test_a_run_inside_a_run_gives_the_session_back(pytester: pytest.Pytester) -> None:
+    before = current()
+    config = pytester.parseconfigure(*PLUGIN, "--resispec-alpha", "0.25")
+    assert current().alpha == 0.25
+    config._ensure_unconfigure()
     assert current() is before
 
 

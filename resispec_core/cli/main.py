@@ -12,6 +12,7 @@ import click
 
 from resispec_core import __version__
 from resispec_core.cli.audit import audit
+from resispec_core.cli.compare import compare
 from resispec_core.cli.info import info
 from resispec_core.cli.record import record
 from resispec_core.cli.replay import replay
@@ -31,7 +32,7 @@ def group() -> None:
     """
 
 
-for command in (audit, replay, rules, record, info):
+for command in (audit, compare, replay, rules, record, info):
     group.add_command(command)
 
 

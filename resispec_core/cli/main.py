@@ -16,6 +16,7 @@ from resispec_core.cli.compare import compare
 from resispec_core.cli.doctor import doctor
 from resispec_core.cli.info import info
 from resispec_core.cli.record import record
+from resispec_core.cli.replay import replay
 from resispec_core.cli.rules import rules
 from resispec_core.cli.speed import speed
 from resispec_core.errors import BudgetExceededError, InputError
@@ -33,7 +34,7 @@ def group() -> None:
     """
 
 
-for command in (audit, compare, rules, record, info, speed, doctor):
+for command in (audit, compare, replay, rules, record, info, speed, doctor):
     group.add_command(command)
 
 

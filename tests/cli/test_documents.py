@@ -1,9 +1,10 @@
-"""README.md and docs/findings.md: their commands run, and print what the documents say."""
+"""README.md, docs/findings.md and others: their commands run, and print what the documents say."""
 
 from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from cli_cases import Result
 
 ROOT = Path(__file__).parents[2]
-FILES = ("README.md", "docs/findings.md")
+FILES = ("README.md", "docs/findings.md", "docs/audit_your_sampler.md")
 SECTIONS = [
     pytest.param(body, id=f"{name}: {title}")
     for name in FILES
@@ -32,11 +33,20 @@ KL   0.1152
 
 
 @pytest.fixture
-def shell(run: Callable[..., Result], sample_run: Callable[..., Result]) -> documents.Shell:
-    """Commands on the shipped logits go to the shared runs, the others run here."""
+def shell(
+    run: Callable[..., Result],
+    sample_run: Callable[..., Result],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> documents.Shell:
+    """Commands on the shipped logits go to the shared runs; those on a callable run in a copy of docs/examples."""
+    examples = shutil.copytree(ROOT / "docs" / "examples", tmp_path / "examples")
 
     def call(words: list[str]) -> str:
         assert words[0] == "resispec"
+        if documents.needs_examples(words):
+            monkeypatch.chdir(examples)
+            return run(*words[1:]).out
         runner = run if "--target" in words else sample_run
         return runner(*words[1:]).out
 

@@ -134,6 +134,13 @@ apply: (@balance _ _ without_replacement (fun n s => law s.1 /\ drawable n s.2) 
 - split=> //=; split=> // [x|_]; [exact: law_ge0 lq | exact: law_sum lq].
 Qed.
 
+(* Residual drift: after a rejection no token is accepted with more mass than before it. *)
+Theorem residual_drift w d x : 0 <= w x -> 0 <= d x -> Num.min (residue w d x) (d x) <= Num.min (w x) (d x).
+Proof.
+move=> w0 d0; have [le|lt] := leP (w x) (d x); last by rewrite le_minl lexx orbT.
+by rewrite /residue /norm pos_eq0 ?subr_le0 // mul0r min_l.
+Qed.
+
 (* Recursive rejection with any draw mode: the law D of the next candidate may depend on those before it (latest
    first), at random or not. Independent draws, draws without replacement, top-k children and the greedy draft are
    instances. *)

@@ -56,16 +56,27 @@ def test_the_ideal_residual() -> None:
     assert all(distance(r, q) > 0 for r in laws(3, 4) for q in laws(3, 4) if r != q)
 
 
-def test_the_ideal_is_out_of_reach_at_the_rejected_token() -> None:
-    """With r(x₀) = 0 the distance is at least 2q(x₀); and r = Zq leaves s nothing to stand on."""
+def test_the_rejected_token_keeps_the_residual_away_from_the_draft() -> None:
+    """With r(x₀) = 0 the distance is at least 2q(x₀), whatever is done elsewhere."""
     for p, q in pairs(3, 4):
         for x in (x for x in range(3) if q[x] > p[x]):
             for how in ("proportional", "waterfill", "uniform"):
                 shaped = rules.ResiSpec(how).shape(row(p), row(q), np.array(x))
                 assert distance(tuple(shaped.residual_mass), q) >= 2 * q[x]
-            # r·s = 0 with r = Zq > 0 at x₀ needs s(x₀) = 0, but k(x₀) = q(x₀) needs s(x₀) = q(x₀) − p(x₀) + r(x₀).
-            z = q[x] - p[x]
-            assert z * q[x] * (z + z * q[x]) != 0
+
+
+def test_no_proxy_reaches_the_ideal() -> None:
+    """Of all laws k, those with r = Zq > 0 never have k(x₀) = q(x₀) at a token that can be rejected."""
+    ideal = 0
+    for p, q in pairs(3, 4):
+        for k in laws(3, 4):
+            r, _ = split(p, k)
+            budget = sum(r)
+            if budget and r == tuple(budget * b for b in q):
+                rejectable = [x for x in range(3) if q[x] > p[x]]
+                assert all(k[x] != q[x] for x in rejectable)
+                ideal += bool(rejectable)
+    assert ideal > 0  # without the condition at x₀ such proxies exist
 
 
 def test_eq13_breaks_proposition_1_exactly_where_its_first_term_wins() -> None:

@@ -38,6 +38,7 @@ class Optimal(SetRule):
 
     Exact for i.i.d. candidates: whatever law k the sets give, verifying the selected candidate once is speculative
     sampling with k in place of q. Cost: O(V log V) to set up, then O(n log V); one row for the resample.
+    proofs/formal: ``optimal_exact``, ``optimal_acceptance`` and ``optimal_meets_ceiling``.
     """
 
     name = "optimal"

@@ -40,7 +40,7 @@ class Shaped(ChainRule):
     T is rounded up; only acceptance depends on how close it is.
 
     Exact for i.i.d. candidates. Never below SpecInfer or K-SEQ in acceptance; the best memoryless exact rule for
-    every n (proofs/formal: ``shaped_best_memoryless``).
+    every n (proofs/formal: ``shaped_exact``, ``shaped_acceptance`` and ``shaped_best_memoryless``).
     Cost: one sort of p/q, then O(n log V) for each of about ten steps; O(1) a candidate; one row for the resample.
     """
 

@@ -173,3 +173,17 @@ def _aliasing(orders: Array, step: float) -> float:
     shifts = 2j * np.pi * np.arange(1, 4)[:, None] / step
     size = np.exp(loggamma(orders + 1 + shifts).real).sum(axis=0)
     return float((2 * size / [factorial(int(k)) for k in orders]).max())
+
+
+def top_ranked_law(draft: Array, order: Array, candidates: int) -> Array | None:
+    """The law of the last of n drawn tokens in ``order`` (a permutation of the drafted tokens): shape (V,).
+
+    W_n of the prefix that ends at a token less W_n of the one before. Costs, errors and None as for
+    ``missing_by_prefix``.
+    """
+    missing = missing_by_prefix(draft[order], candidates)
+    if missing is None:
+        return None
+    law = zeros(draft.size, like=draft)
+    law[order] = np.maximum(missing[:-1] - missing[1:], 0 * missing[0])
+    return law

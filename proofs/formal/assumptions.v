@@ -24,6 +24,8 @@ Print Assumptions specinfer_published_exact.
 Print Assumptions single_draft_exact.
 Print Assumptions single_draft_acceptance.
 Print Assumptions without_replacement_exact.
+Print Assumptions residual_drift.
+Print Assumptions recursive_exact.
 Print Assumptions deterministic_exact.
 Print Assumptions deterministic_acceptance.
 Print Assumptions appendixB_telescopes.

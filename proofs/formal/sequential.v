@@ -134,6 +134,46 @@ apply: (@balance _ _ without_replacement (fun n s => law s.1 /\ drawable n s.2) 
 - split=> //=; split=> // [x|_]; [exact: law_ge0 lq | exact: law_sum lq].
 Qed.
 
+(* Residual drift: after a rejection no token is accepted with more mass than before it. *)
+Theorem residual_drift w d x : 0 <= w x -> 0 <= d x -> Num.min (residue w d x) (d x) <= Num.min (w x) (d x).
+Proof.
+move=> w0 d0; have [le|lt] := leP (w x) (d x); last by rewrite le_minl lexx orbT.
+by rewrite /residue /norm pos_eq0 ?subr_le0 // mul0r min_l.
+Qed.
+
+(* Recursive rejection with any draw mode: the law D of the next candidate may depend on those before it (latest
+   first), at random or not. Independent draws, draws without replacement, top-k children and the greedy draft are
+   instances. *)
+Section Recursive.
+Variable D : seq V -> V -> R.
+
+Definition recursive : procedure R V :=
+  Procedure (fun s : (V -> R) * seq V => D s.2) (fun s x => ratio s.1 (D s.2) x)
+            (fun s x => (residue s.1 (D s.2), x :: s.2)) (fun s => s.1).
+
+(* m further candidates can be drawn after the candidates h (latest first). *)
+Fixpoint drawable_after m h : Prop :=
+  if m is m'.+1 then law (D h) /\ (forall x, D h x != 0 -> drawable_after m' (x :: h)) else True.
+
+Lemma recursive_mass m w h : drawable_after m h -> @mass _ _ recursive m (w, h) = 1.
+Proof.
+elim: m w h => [|m IH] w h; first by rewrite mass0.
+move=> [lD dr]; rewrite massS -(law_sum lD); apply: eq_bigr => x _ /=.
+have [->|NE] := eqVneq (D h x) 0; first by rewrite mul0r.
+by rewrite IH ?mulr1 //; exact: dr.
+Qed.
+
+Theorem recursive_exact p n : law p -> drawable_after n [::] -> @exact _ _ recursive n (p, [::]) p.
+Proof.
+move=> lp dr; apply: (@balance _ _ recursive (fun m s => law s.1 /\ drawable_after m s.2) (fun s => s.1)) => //.
+- move=> m [w h] x [lw [lD dr']] /= NE; split; first exact: step_reaches NE.
+  by apply: dr'; apply: contra_neq NE => ->; rewrite mul0r.
+- move=> m [w h] x [lw [lD dr']] /= NE; apply: recursive_mass; apply: dr'.
+  by apply: contra_neq NE => ->; rewrite mul0r.
+- by move=> m [w h] y [lw [lD _]] /=; exact: step_balance.
+Qed.
+End Recursive.
+
 (* Deterministic siblings: any list of tokens, accepted with R(x), after which R(x) := 0 and R is renormalised.
    How the list came about (the draws d) does not matter: exactness holds for every list. *)
 Definition siblings d : procedure R V :=

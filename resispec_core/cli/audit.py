@@ -1,4 +1,4 @@
-"""`resispec audit`: the exact law of a rule on recorded logits or on a pair of laws."""
+"""`resispec audit`: the exact law of a rule on recorded logits or on a pair of laws, or of anybody's sampler."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from resispec_core.audit.pair import audit as audit_pair
 from resispec_core.audit.positions import summarise, worst
 from resispec_core.audit.verdict import EXIT_CODES, AuditReport
 from resispec_core.cli.output import print_json, print_tables, progress, show, table
+from resispec_core.cli.sampler import audit_installed, audit_sampler, refuse, sampler_options
 from resispec_core.drafts import DRAW_MODES
 from resispec_core.errors import InputError
 from resispec_core.laws import law_from_logits, parse_law
@@ -25,6 +26,7 @@ WORST_SHOWN = 5
 
 
 @click.command()
+@sampler_options
 @click.option(
     "--rule",
     "names",
@@ -60,6 +62,14 @@ WORST_SHOWN = 5
 @click.option("--min-p", type=float, default=None, help="Filter on both rows of logits.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def audit(
+    subject: str | None,
+    signature: str | None,
+    horizon: int | None,
+    library: str | None,
+    precision: str | None,
+    coins: int | None,
+    write_to: str | None,
+    package: str | None,
     names: tuple[str, ...],
     redistribution: str | None,
     budget: str | None,
@@ -75,13 +85,56 @@ def audit(
     min_p: float | None,
     as_json: bool,
 ) -> int:
-    """Say whether a verification rule keeps the target law.
+    """Say whether a verification rule, or the sampler CALLABLE, keeps the target law.
 
     The law of the token it returns, over every candidate, coin and resample, against the target law; and its
     acceptance against the most that any exact rule can reach.
 
     Without --target and --draft the rule is audited at every position of recorded Llama logits.
+
+    CALLABLE is module:name or path/to/file.py:name. Its code is loaded and run here, unmodified, on inputs the suite
+    picks (or on --target and --draft), under a random source that visits every outcome.
     """
+    of_rules = {
+        "--rule": names,
+        "--redistribution": redistribution,
+        "--budget": budget,
+        "--mismatched": mismatched,
+        "--logits": folder,
+        "--temperature": None if temperature == 1 else temperature,
+        "--top-k": top_k,
+        "--top-p": top_p,
+        "--min-p": min_p,
+    }
+    of_samplers = {
+        "--signature": signature,
+        "--horizon": horizon,
+        "--library": library,
+        "--precision": precision,
+        "--coins": coins,
+        "--write": write_to,
+    }
+    if package is not None:
+        of_pairs = {"CALLABLE": subject, "--target": target, "--draft": draft, "--candidates": candidates}
+        refuse(of_pairs | {"--draw": draw} | of_samplers | of_rules, "does not go with --package")
+        return audit_installed(package, as_json=as_json)
+    if subject is not None:
+        refuse(of_rules, f"is about rules, and {subject} is a callable")
+        return audit_sampler(
+            subject,
+            target=target,
+            draft=draft,
+            candidates=candidates,
+            draw=draw,
+            signature=signature,
+            horizon=horizon,
+            library=library or "numpy",
+            precision=precision,
+            coins=coins,
+            write_to=write_to,
+            as_json=as_json,
+        )
+    refuse(of_samplers, "needs a CALLABLE (module:name or path/to/file.py:name)")
     rules = _configured(names or DEFAULT_RULES, redistribution, budget)
     how: dict[str, Any] = {"draw": draw, "mismatched": mismatched}
     if (target is None) != (draft is None):

@@ -12,9 +12,13 @@ import click
 
 from resispec_core import __version__
 from resispec_core.cli.audit import audit
+from resispec_core.cli.compare import compare
+from resispec_core.cli.doctor import doctor
 from resispec_core.cli.info import info
 from resispec_core.cli.record import record
+from resispec_core.cli.replay import replay
 from resispec_core.cli.rules import rules
+from resispec_core.cli.speed import speed
 from resispec_core.errors import BudgetExceededError, InputError
 
 USAGE_ERROR, INCONCLUSIVE, INTERRUPTED, PIPE_CLOSED = 2, 3, 130, 141
@@ -30,7 +34,7 @@ def group() -> None:
     """
 
 
-for command in (audit, rules, record, info):
+for command in (audit, compare, replay, rules, record, info, speed, doctor):
     group.add_command(command)
 
 

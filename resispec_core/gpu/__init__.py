@@ -3,17 +3,17 @@
 Importing this package imports neither CuPy nor a driver; only running on a device does.
 """
 
-from resispec_core.gpu.array import Decisions, deterministic, resispec, shaped, single_draft, specinfer
-from resispec_core.gpu.rows import Policy
+from resispec_core.gpu.api import deterministic, resispec, shaped, single_draft, specinfer, verify
+from resispec_core.gpu.array import Decisions
 from resispec_core.gpu.status import NodeStatus
 
 __all__ = [
     "Decisions",
     "NodeStatus",
-    "Policy",
     "deterministic",
     "resispec",
     "shaped",
     "single_draft",
     "specinfer",
+    "verify",
 ]

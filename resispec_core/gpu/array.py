@@ -1,7 +1,7 @@
 """The verification rules on whole batches, for any array namespace: the readable GPU reference.
 
-Each function verifies N nodes at once and returns the same bits as the fused kernels (``fused``), whatever
-the namespace. Argument order follows the reference rules' ``verify(target, draft, tokens, coins)``:
+``verify`` runs a rule on N nodes at once and returns the same bits as the fused kernels (``fused``), whatever
+the namespace. ``api`` has the named rules with checks; argument order is the reference's:
 
 - ``target``, ``draft``: (N, V) rows; ``tokens``: (N, b) int64 candidate ids, 1 ≤ b ≤ 8;
 - ``coins``: (N, b + 1) float64 uniforms in [0, 1): coin i decides candidate i, the last one resamples.
@@ -29,51 +29,6 @@ class Decisions(NamedTuple):
     """int64 token id, −1 for a bad node."""
     status: Any
     """int32 ``NodeStatus``."""
-
-
-def specinfer(target: Any, draft: Any, tokens: Any, coins: Any, **options: Any) -> Decisions:
-    """Recursive rejection on i.i.d. candidates: min(1, R/q), then norm((R − q)+).
-
-    After k rejections R = max(p − s·q, 0)/N with s ← s + N and N = Σ max(p − s·q, 0), so two scalars
-    replace the residual row. Exact up to rounding. Source: SpecInfer (2305.09781), Algorithm 2.
-    """
-    return verify("specinfer", target, draft, tokens, coins, **options)
-
-
-def single_draft(target: Any, draft: Any, tokens: Any, coins: Any, **options: Any) -> Decisions:
-    """Speculative sampling of one drafted token (Leviathan et al.; Chen et al.): ``specinfer`` with b = 1."""
-    return verify("single_draft", target, draft, tokens, coins, **options)
-
-
-def deterministic(target: Any, draft: Any, tokens: Any, coins: Any, **options: Any) -> Decisions:
-    """Fixed candidates (EAGLE-2 siblings, lookup drafts): accept with R(x); a rejection removes x.
-
-    The draft row is never read and may be None. Exact up to rounding.
-    """
-    return verify("deterministic", target, draft, tokens, coins, **options)
-
-
-def resispec(
-    target: Any,
-    draft: Any,
-    tokens: Any,
-    coins: Any,
-    redistribution: str = "proportional",
-    budget: str = "local",
-    **options: Any,
-) -> Decisions:
-    """ResiSpec as published (2608.24411, Algorithm 1), with its open points named. Not exact.
-
-    Accept tests need scalars only: with M the product of the budgets Z, accept x where u·q(x)·M < p(x).
-    """
-    return verify(
-        "resispec", target, draft, tokens, coins, redistribution=redistribution, budget=budget, **options
-    )
-
-
-def shaped(target: Any, draft: Any, tokens: Any, coins: Any, **options: Any) -> Decisions:
-    """Exact residual shaping: r_i = clip(τ_i q, p − (T − τ_i) q, p). Exact up to rounding, any T."""
-    return verify("shaped", target, draft, tokens, coins, **options)
 
 
 def verify(

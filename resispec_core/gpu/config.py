@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -115,7 +116,7 @@ class Layout:
         """Dynamic shared memory of a stage B block; ``rows``: 2, or 1 where no draft row is read."""
         if not self.resident:
             return HEADER_BYTES
-        staged = -(-self.slice // 8) * 8
+        staged = up_to(self.slice, 8)
         return HEADER_BYTES + (staged * (rows - 1) + self.slice) * item_bytes
 
 
@@ -125,12 +126,17 @@ def layout(vocabulary: int, dtype: str, *, rows: int, architecture: int) -> Layo
     most = MAX_CLUSTER if has_clusters(architecture) else 1
     cluster = 1
     while cluster <= most:
-        part = -(-(-(-vocabulary // cluster)) // 8) * 8
+        part = up_to(math.ceil(vocabulary / cluster), 8)
         limit = LARGEST_SLICE_BYTES if cluster == MAX_CLUSTER else SLICE_BYTES
         if part * item * rows <= limit:
             return Layout(cluster, part, resident=True)
         cluster *= 2
     return Layout(1, vocabulary, resident=False)
+
+
+def up_to(count: int, step: int) -> int:
+    """``count`` rounded up to a multiple of ``step``."""
+    return -(-count // step) * step
 
 
 def has_clusters(architecture: int) -> bool:

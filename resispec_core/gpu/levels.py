@@ -41,11 +41,12 @@ def fill_level(xp: Any, weights: Any, room: Any, *, start: float, wanted: Any) -
     low, high = height, xp.full_like(wanted, UNBOUNDED)
     unmet = xp.zeros_like(wanted)
     done = unmet > 0
+    at_full = done
     for step in range(LEVEL_STEPS):
         flat, slope = _fill(xp, weights, room, height)
         over = total(xp, flat, bits) > 2 ** (bits + 1)  # the fine sum may have wrapped
         deficit = goal - total(xp, flat)
-        full = ~over & (slope == 0) & (deficit > vocabulary)
+        full = ~over & (deficit > vocabulary) & ((slope == 0) | at_full)
         near = ~over & (deficit <= vocabulary) & (deficit >= -vocabulary)
         unmet = xp.where(full & ~done, real(xp, deficit), unmet)
         done = done | full | near
@@ -53,12 +54,15 @@ def fill_level(xp: Any, weights: Any, room: Any, *, start: float, wanted: Any) -
             break
         low = xp.where(~over & (deficit > 0), height, low)
         high = xp.where(over | (deficit < 0), height, high)
-        if step >= NEWTON_STEPS:
-            high = xp.where(high < UNBOUNDED, high, _full_level(xp, weights, room))
+        bounded = high < UNBOUNDED
+        at_full = ~bounded & (step >= NEWTON_STEPS)
         middle = xp.sqrt(low) * xp.sqrt(high)
         newton = height + real(xp, deficit) / xp.where(slope > 0, slope, xp.ones_like(slope))
         usable = ~over & (slope > 0) & (newton > low) & (newton < high) & (step < NEWTON_STEPS)
-        proposed = xp.where(usable, newton, xp.where(high < UNBOUNDED, middle, height))
+        proposed = xp.where(usable, newton, xp.where(bounded, middle, height))
+        if step >= NEWTON_STEPS:
+            # Newton is slow where the weights are far below a unit: all may be too little, so ask at the top first.
+            proposed = xp.where(at_full, _full_level(xp, weights, room), proposed)
         height = xp.where(done, height, proposed)
     return Level(height, unmet)
 
@@ -77,9 +81,9 @@ def _fill(xp: Any, weights: Any, room: Any, height: Any) -> tuple[Any, Any]:
 
 
 def _full_level(xp: Any, weights: Any, room: Any) -> Any:
-    """The level at which every weighted token is full."""
+    """The level at which every weighted token is full (to an ulp, and at most ``UNBOUNDED``)."""
     if weights is None:
         return xp.max(room, axis=-1)
     weighted = weights > 0
-    level = room / xp.where(weighted, weights, xp.ones_like(weights))
+    level = room / xp.maximum(weights, xp.full_like(weights, 1.0 / UNBOUNDED))
     return xp.max(xp.where(weighted, level, xp.zeros_like(level)), axis=-1)

@@ -82,6 +82,10 @@ class Rule(ABC):
             )
         return mode
 
+    def coins(self, candidates: int) -> int:
+        """How many uniforms ``verify`` takes for n candidates."""
+        return candidates + 1
+
     @abstractmethod
     def verify(
         self,
@@ -128,7 +132,7 @@ class SequentialRule(Rule):
         """
         mode, target, draft = prepare(self, target, draft, draw)
         check_tokens(tokens, draft.size)
-        check_coins(coins, len(tokens) + 1)
+        check_coins(coins, self.coins(len(tokens)))
         drawn = np.asarray(tokens, dtype=int)
         plan = self.plan(target, draft, len(tokens))
         residual = target
@@ -166,6 +170,9 @@ class SetRule(Rule):
         """
         return None
 
+    def coins(self, candidates: int) -> int:
+        return 3
+
     def verify(
         self,
         target: Array,
@@ -177,7 +184,7 @@ class SetRule(Rule):
         """Run the rule on three coins: select, accept, resample."""
         _, target, draft = prepare(self, target, draft, draw)
         check_tokens(tokens, draft.size)
-        check_coins(coins, 3)
+        check_coins(coins, self.coins(len(tokens)))
         plan = self.plan(target, draft, len(tokens))
         chosen = inverse_cdf(self.select(plan, tokens), coins[0])
         if coins[1] < self.accept(plan)[tokens[chosen]]:

@@ -24,6 +24,7 @@ class KSeq(ChainRule):
     γ is the root of Σ min(γq, p) = 1 − (1 − β)^n; any larger γ is exact too and accepts less, so the root is
     rounded up (in rationals, to a multiple of 2⁻⁴⁰). Acceptance 1 − (1 − β)^n. Cost: O(V) for each of about 50
     bisection steps, then O(1) a candidate.
+    proofs/formal: ``kseq_exact``, ``kseq_acceptance``.
     Source: SpecTr (2310.15141), Algorithm 2 and Theorem 2.
     """
 

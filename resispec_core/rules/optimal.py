@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from resispec_core.arrays import Array, divide, normalise, one, positive_part, zeros
-from resispec_core.errors import InputError
 from resispec_core.laws import inverse_cdf
-from resispec_core.rules.base import Outcome, SetRule, check_tokens, prepare
+from resispec_core.rules.base import Outcome, SetRule, check_coins, check_tokens, prepare
 from resispec_core.rules.priorities import Priorities, has_own_set, place
 
 
@@ -39,6 +38,7 @@ class Optimal(SetRule):
 
     Exact for i.i.d. candidates: whatever law k the sets give, verifying the selected candidate once is speculative
     sampling with k in place of q. Cost: O(V log V) to set up, then O(n log V); one row for the resample.
+    proofs/formal: ``optimal_exact``, ``optimal_acceptance`` and ``optimal_meets_ceiling``.
     """
 
     name = "optimal"
@@ -62,6 +62,9 @@ class Optimal(SetRule):
     def selected_law(self, plan: OptimalPlan) -> Array:
         return plan.proxy
 
+    def coins(self, candidates: int) -> int:
+        return candidates + 2
+
     def verify(
         self,
         target: Array,
@@ -73,8 +76,7 @@ class Optimal(SetRule):
         """Run the rule on n + 2 coins: a priority for each candidate, then accept, then resample."""
         _, target, draft = prepare(self, target, draft, draw)
         check_tokens(tokens, draft.size)
-        if len(coins) != len(tokens) + 2:
-            raise InputError(f"{len(coins)} coins given, {len(tokens) + 2} needed")
+        check_coins(coins, self.coins(len(tokens)))
         plan = self.plan(target, draft, len(tokens))
         ranks = [
             plan.priorities.priority(token, coin) for token, coin in zip(tokens, coins[:-2], strict=True)

@@ -189,7 +189,7 @@ def _one_by_one(q: list[float], k: list[float], n: int, start: float, end: float
         taken = 0.0
         pieces: list[Piece] = []
         if right + mass <= end and _stretch(right, mass, n) <= value:
-            begin = _bisect(partial(_worth_less, mass, value, n), right, end - mass)
+            begin = _crossing(partial(_short_of, mass, value, n), right, end - mass)
             if begin > right:
                 free.append((right, begin))
             result.append([Piece(begin, begin + mass, 1.0)])
@@ -199,7 +199,7 @@ def _one_by_one(q: list[float], k: list[float], n: int, start: float, end: float
             a, b = free.pop()
             rest, most = mass - taken, min(b - a, mass - taken)
             needed = min(max(0.0, right + rest - end), most)
-            part = _bisect(partial(_worth_more, b, right, rest, value, n), needed, most)
+            part = _crossing(partial(_above, b, right, rest, value, n), needed, most)
             pieces.append(Piece(b - part, b, 1.0))
             taken, value = taken + part, value - _stretch(b - part, part, n)
             if part < b - a:
@@ -213,20 +213,25 @@ def _one_by_one(q: list[float], k: list[float], n: int, start: float, end: float
     return [*result, last or [Piece(right, end, 1.0)]]
 
 
-def _worth_less(mass: float, value: float, n: int, start: float) -> bool:
-    return _stretch(start, mass, n) < value
+def _short_of(mass: float, value: float, n: int, start: float) -> float:
+    """What a window of ``mass`` from ``start`` lacks of ``value``."""
+    return value - _stretch(start, mass, n)
 
 
-def _worth_more(top: float, right: float, mass: float, value: float, n: int, part: float) -> bool:
-    """Whether ``part`` below ``top`` and the rest of ``mass`` above ``right`` are worth more than ``value``."""
-    return _stretch(top - part, part, n) + _stretch(right, mass - part, n) > value
+def _above(top: float, right: float, mass: float, value: float, n: int, part: float) -> float:
+    """What ``part`` below ``top`` and the rest of ``mass`` above ``right`` are worth more than ``value``."""
+    return _stretch(top - part, part, n) + _stretch(right, mass - part, n) - value
 
 
-def _bisect(below: Callable[[float], bool], low: float, high: float) -> float:
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if below(middle) else (low, middle)
-    return high
+def _crossing(falling: Callable[[float], float], low: float, high: float) -> float:
+    """Where ``falling`` crosses zero in [low, high]; the nearer end where it does not."""
+    from scipy.optimize import brentq  # half of the package's import time, and only large rows come here
+
+    if low >= high or falling(low) <= 0:
+        return low
+    if falling(high) >= 0:
+        return high
+    return float(brentq(falling, low, high, xtol=1e-18, rtol=4 * np.finfo(np.float64).eps))
 
 
 def _stretch(left: Any, length: Any, n: int) -> Any:

@@ -39,7 +39,8 @@ class Ranked(SetRule):
     make Σ min(p, k) large: first by p/q ascending; then each by how short k is of p, mixed in with the weight (of 64)
     that helps most (Frank–Wolfe on the polytope of all selection laws, whose maximum is the ceiling).
 
-    Exact for candidates drawn without replacement. ``orders``: the most rankings. Cost to set up: for each of them a
+    Exact for candidates drawn without replacement (proofs/formal: ``optimal_exact`` and ``optimal_acceptance``, which
+    hold for any law of the candidates). ``orders``: the most rankings. Cost to set up: for each of them a
     sort and the sums of ``inclusion`` (O(V) for n ≤ 2, else about a hundred passes over the row); then O(n).
     """
 

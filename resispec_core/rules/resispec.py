@@ -62,6 +62,7 @@ class ResiSpec(SequentialRule):
     token to go to; then Σr < Z or Σk < 1 (the law uses only norm(r), which stays defined).
 
     Not exact, for almost every (p, q) and every redistribution. Cost: O(V log V) a rejection.
+    proofs/formal: ``published_exact_iff``, ``published_biased``, ``proportional_law`` and ``waterfilling_law``.
     Source: ResiSpec (2608.24411), Definition 1, Eq. 12–13, Algorithm 1.
     """
 

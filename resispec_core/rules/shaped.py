@@ -36,11 +36,11 @@ class Shaped(ChainRule):
     """Scarce tokens are accepted always, over-drafted ones as late as possible.
 
     With τ_i = S_i + … + S_n the owed mass is ``r_i = p − (T − τ_i)·q`` where p > T·q, else ``min(p, τ_i·q)``; T is
-    the largest root of τ_{n+1}(T) = 0, 1 ≤ T ≤ n. Acceptance Σ min(p, q·T). Any T with τ_{n+1} ≥ 0 is exact, so
+    a root of τ_{n+1}(T) = 0, 1 ≤ T ≤ n. Acceptance Σ min(p, q·T). Any T with τ_{n+1} ≥ 0 is exact, so
     T is rounded up; only acceptance depends on how close it is.
 
     Exact for i.i.d. candidates. Never below SpecInfer or K-SEQ in acceptance; the best memoryless exact rule for
-    every n (proofs/formal: ``shaped_best_memoryless``).
+    every n (proofs/formal: ``shaped_exact``, ``shaped_acceptance`` and ``shaped_best_memoryless``).
     Cost: one sort of p/q, then O(n log V) for each of about ten steps; O(1) a candidate; one row for the resample.
     """
 
@@ -48,7 +48,7 @@ class Shaped(ChainRule):
     summary = "exact residual shaping: the repair of ResiSpec"
 
     def plan(self, target: Array, draft: Array, candidates: int) -> ShapedPlan:
-        total, steps = _largest_root(_Table(target, draft), candidates, exact=is_rational(target))
+        total, steps = _root(_Table(target, draft), candidates, exact=is_rational(target))
         left, reach = self._walk(total, target, draft, candidates)
         step = 2.0**-52
         while left[-1] < 0 and total < candidates:
@@ -85,7 +85,7 @@ class Shaped(ChainRule):
         """As for any sequential rule, but after the plan only p and q at the drafted tokens are read."""
         _, target, draft = prepare(self, target, draft, draw)
         check_tokens(tokens, draft.size)
-        check_coins(coins, len(tokens) + 1)
+        check_coins(coins, self.coins(len(tokens)))
         plan = self.plan(target, draft, len(tokens))
         for index, token in enumerate(tokens):
             if coins[index] < self.accept_at(plan, target[[token]], draft[[token]], index)[0]:
@@ -131,27 +131,27 @@ class _Table:
         return left, slope
 
 
-def _largest_root(table: _Table, candidates: int, *, exact: bool) -> tuple[Any, int]:
-    """A T with τ_{n+1}(T) ≥ 0, and equal to the largest root as far as the number system allows.
+def _root(table: _Table, candidates: int, *, exact: bool) -> tuple[Any, int]:
+    """A T with τ_{n+1}(T) = 0, as far as the number system allows, and the evaluations it took.
 
-    Newton from the right on a non-decreasing piecewise linear function, kept inside a bracket by bisection.
+    Every root gives the same acceptance. Newton on a non-decreasing piecewise linear function that is neither
+    convex nor concave, kept inside a bracket by bisection; in rationals it ends on the root itself.
     """
     unit = one(table.p_below)
     low, high = unit, candidates * unit
+    guess = high
     value, slope = table.last(high, candidates)
     steps = 1
     # In floats the sums are only good to a few eps a stage; a value below that is a root.
-    root = 0 * unit if exact else 16 * candidates * np.finfo(np.float64).eps
-    while value > root and steps < MAX_STEPS:
-        guess = high - value / slope if slope > 0 else low
-        if guess <= low:
-            guess = (low + high) / 2
-        if guess in (low, high):
+    small = 0 * unit if exact else 16 * candidates * np.finfo(np.float64).eps
+    while steps < MAX_STEPS:
+        if abs(value) <= small:
+            return guess, steps
+        low, high = (low, guess) if value > 0 else (guess, high)
+        newton = guess - value / slope if slope > 0 else low
+        guess = newton if low < newton < high else (low + high) / 2
+        if not exact and guess in (low, high):
             break
-        guess_value, guess_slope = table.last(guess, candidates)
+        value, slope = table.last(guess, candidates)
         steps += 1
-        if guess_value >= 0:
-            high, value, slope = guess, guess_value, guess_slope
-        else:
-            low = guess
     return high, steps

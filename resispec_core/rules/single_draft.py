@@ -11,6 +11,7 @@ class SingleDraft(SpecInfer):
     """Accepts the one candidate x with min(1, p(x)/q(x)), else samples from norm((p − q)+).
 
     Exact; acceptance Σ min(p, q) = 1 − TV(p, q), which is the ceiling. Cost: O(V) on a rejection, else O(1).
+    proofs/formal: ``single_draft_exact``, ``single_draft_acceptance``.
     Source: Leviathan et al. (2211.17192), Algorithm 1; Chen et al. (2302.01318), Theorem 1.
     """
 

@@ -17,6 +17,7 @@ class SpecInfer(SequentialRule):
     (Leviathan et al.; Chen et al.).
 
     Exact when the candidates really are drawn from D. Cost: O(V) a stage.
+    proofs/formal: ``recursive_exact``, ``specinfer_published_exact`` and ``without_replacement_exact``.
     Source: SpecInfer (2305.09781), Algorithm 2; Sequoia (2402.12374), Algorithm 2.
     """
 

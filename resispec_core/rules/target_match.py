@@ -17,6 +17,7 @@ class TargetMatch(SequentialRule):
     knows q: at n i.i.d. candidates Σ p(x)(1 − (1 − q(x))^n).
 
     Exact. Cost: O(1) a candidate. Source: folklore; the sampling form of lookup and assisted decoding.
+    proofs/formal: ``target_match_exact``, ``target_match_acceptance`` and ``deterministic_exact``.
     """
 
     name = "target-match"
@@ -35,7 +36,8 @@ class TargetMatch(SequentialRule):
 class Deterministic(TargetMatch):
     """Candidates that are no draws at all (top-k children, retrieved tokens): target-match on a fixed set.
 
-    Exact; acceptance p(S), which is the ceiling. Dividing by the draft probability instead is the most
+    Exact; acceptance p(S), which is the ceiling (proofs/formal: ``deterministic_exact``,
+    ``deterministic_acceptance`` and ``deterministic_ceiling``). Dividing by the draft probability instead is the most
     common fault in this setting. Source: EAGLE-2 (2406.16858); REST (2311.08252); Token Recycling (2408.08696).
     """
 

@@ -7,17 +7,20 @@ zeros, ties, subnormal masses) are drawn on purpose, not left to luck.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+import hypothesis
 import numpy as np
 from hypothesis import strategies as st
 
-from resispec_core.arrays import Array, is_rational
+from resispec_core.arrays import Array, as_float, is_rational
+from resispec_core.audit.replay.tables import Markov
 from resispec_core.drafts import draw_mode
 from resispec_core.errors import InputError
+from resispec_core.laws import law as checked_law
 
 TINY_MASSES = (5e-324, 1e-310, 1e-300, 1e-160, 2.0**-53, 1e-16)
 """Weights that underflow, vanish beside 1, or turn into infinity when divided by."""
@@ -26,16 +29,39 @@ NEARNESS = (50, 10**4, 10**8, 10**12, 2**52, 2**60)
 """A nearly equal law differs by a mass of at most one over one of these."""
 
 
+DTYPES = ("float64", "float32", "float16")
+TEMPERATURES = (1.0, 0.6, 2.0, 0.1)
+
+
 @dataclass(frozen=True, eq=False)
 class VerificationCase:
-    """What a verifier is given for one position: two laws over one vocabulary, and n."""
+    """What a verifier is given for one position: two laws over one vocabulary, n, and how the n are drawn.
+
+    ``temperature`` and ``dtype`` are for a sampler that takes logits: ``logits`` gives rows in that type which, divided
+    by the temperature, have these laws.
+    """
 
     target: Array
     draft: Array
     candidates: int
+    draw: str = "iid"
+    temperature: float = 1.0
+    dtype: str = "float64"
+
+    def logits(self) -> tuple[Array, Array]:
+        """(target, draft) rows of ``temperature``·log p in ``dtype``, shape (V,); −inf where p = 0."""
+        with np.errstate(divide="ignore"):
+            target, draft = (self.temperature * np.log(as_float(row)) for row in (self.target, self.draft))
+        return target.astype(self.dtype), draft.astype(self.dtype)
 
     def __repr__(self) -> str:
-        return f"VerificationCase({_text(self.target)}, {_text(self.draft)}, candidates={self.candidates})"
+        more = {
+            "draw": (self.draw, "iid"),
+            "temperature": (self.temperature, 1.0),
+            "dtype": (self.dtype, "float64"),
+        }
+        extra = "".join(f", {name}={value!r}" for name, (value, usual) in more.items() if value != usual)
+        return f"VerificationCase({_text(self.target)}, {_text(self.draft)}, candidates={self.candidates}{extra})"
 
 
 def rational_laws(
@@ -80,17 +106,69 @@ def verification_cases(
     max_candidates: int = 3,
     *,
     min_vocab: int = 1,
-    draws: str = "iid",
+    draws: str | Sequence[str] = "iid",
     rational: bool = True,
+    temperatures: Sequence[float] = (1.0,),
+    dtypes: Sequence[str] = ("float64",),
 ) -> VerificationCase:
-    """Cases (target, draft, n) that candidates drawn by the mode called ``draws`` can have.
+    """Cases (target, draft, n) that candidates drawn by the mode called ``draws`` (or one of several) can have.
 
-    n goes up to ``max_candidates``, or to as many as the draft law can give where that is fewer.
+    n goes up to ``max_candidates``, or to as many as the draft law can give where that is fewer. ``dtypes`` (of
+    ``DTYPES``) other than float64 are for float laws, which are then rounded to that type and made to sum to 1 again.
+    ``temperatures`` only scale ``VerificationCase.logits``.
     """
+    dtype = draw(st.sampled_from(_known(dtypes, DTYPES, "dtypes")))
+    if rational and dtype != "float64":
+        raise InputError(f"dtypes holds {dtype!r} for rational laws, which have none; pass rational=False")
+    name = draw(st.sampled_from([draws] if isinstance(draws, str) else list(draws)))
     target, draft = draw(law_pairs(min_vocab, max_vocab, rational=rational))
-    most = draw_mode(draws).support(draft)
+    if dtype != "float64":
+        target, draft = (checked_law(row.astype(dtype)) for row in (target, draft))
+    most = draw_mode(name).support(draft)
     limit = max_candidates if most is None else min(max_candidates, most)
-    return VerificationCase(target, draft, draw(st.integers(1, limit)))
+    count = draw(st.integers(1, limit))
+    return VerificationCase(target, draft, count, name, draw(st.sampled_from(list(temperatures))), dtype)
+
+
+@st.composite
+def markov_tables(
+    draw: st.DrawFn, min_size: int = 2, max_size: int = 3, *, max_weight: int = 6
+) -> tuple[Markov, Markov]:
+    """Pairs (target, draft) of Markov tables in rationals: models for ``step`` samplers, whose rows depend on the token
+    before. Their entries have denominators up to ``max_size * max_weight``."""
+    _check_sizes(min_size, max_size)
+    size = draw(st.integers(min_size, max_size))
+    row = rational_laws(size, size, max_weight=max_weight)
+    target, draft = (Markov(draw(row), [draw(row) for _ in range(size)]) for _ in range(2))
+    return target, draft
+
+
+@st.composite
+def draft_trees(
+    draw: st.DrawFn, max_nodes: int = 6, vocabulary: int = 3, *, distinct: bool = False
+) -> tuple[tuple[int, int], ...]:
+    """Trees of drafted tokens as (parent, token) for every node, parents first, −1 for the root.
+
+    ``distinct``: no two siblings with one token, as in drawing without replacement; otherwise they may repeat.
+    """
+    if max_nodes < 1 or vocabulary < 1:
+        raise InputError(f"max_nodes is {max_nodes} and vocabulary {vocabulary}; both are at least 1")
+    nodes: list[tuple[int, int]] = []
+    for _ in range(draw(st.integers(1, max_nodes))):
+        parent = draw(st.integers(-1, len(nodes) - 1))
+        free = [token for token in range(vocabulary) if not distinct or (parent, token) not in nodes]
+        if free:
+            nodes.append((parent, draw(st.sampled_from(free))))
+    return tuple(nodes)
+
+
+def target_tv(report: Any, label: str = "total variation") -> Any:
+    """Tell Hypothesis to look for cases with a larger total variation than ``report`` has; returns ``report``.
+
+    ``hypothesis.target`` with the report's figure: call it once an example and label.
+    """
+    hypothesis.target(float(report.total_variation), label=label)
+    return report
 
 
 @st.composite
@@ -146,6 +224,13 @@ def _float_law(weights: list[Any]) -> Array:
         law[0] = 1.0
     result: Array = law / law.sum()
     return result
+
+
+def _known(values: Sequence[str], known: Sequence[str], name: str) -> list[str]:
+    for value in values:
+        if value not in known:
+            raise InputError(f"{name} holds {value!r}; known: {', '.join(known)}")
+    return list(values)
 
 
 def _check_sizes(min_size: int, max_size: int) -> None:

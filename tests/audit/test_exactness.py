@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from resispec_core import InputError, audit, rules
 from resispec_core.arrays import as_float, divide, normalise, positive_part
 from resispec_core.audit import Verdict
+from resispec_core.drafts import top_tokens
 from resispec_core.rules import RULES
 from resispec_core.testing.strategies import verification_cases
 
@@ -20,22 +21,75 @@ EXACT_RULES = [
 ]
 
 
+def chain_acceptance(p, q, n):
+    """1 − S_{n+1} of the SpecInfer chain r_{i+1} = (r_i − S_i·q)+."""
+    owed, reach = p, 1
+    for _ in range(n):
+        owed = positive_part(owed - reach * q)
+        reach = owed.sum()
+    return 1 - reach
+
+
+def kseq_acceptance(p, q, n):
+    return 1 - (1 - rules.KSeq().plan(p, q, n).beta) ** n
+
+
+def top_mass(p, q, n):
+    return p[top_tokens(q, n)].sum()
+
+
+def greedy_acceptance(p, q, n):
+    top = top_tokens(q, n - 1)
+    rest = q.copy()
+    rest[top] = Fraction(0)
+    return p[top].sum() + np.minimum(p, rest / rest.sum()).sum()
+
+
+CLOSED_FORMS = {
+    ("specinfer", "iid"): chain_acceptance,
+    ("k-seq", "iid"): kseq_acceptance,
+    ("shaped", "iid"): lambda p, q, n: np.minimum(p, q * rules.Shaped().plan(p, q, n).total).sum(),
+    ("target-match", "iid"): lambda p, q, n: (p * (1 - (1 - q) ** n)).sum(),
+    ("specinfer", "top-k"): top_mass,
+    ("target-match", "top-k"): top_mass,
+    ("deterministic", "top-k"): top_mass,
+    ("specinfer", "greedy"): greedy_acceptance,
+    **{("autoregressive", draw): lambda p, q, n: 0 for draw in rules.Autoregressive.draws},
+}
+
+
 @pytest.mark.parametrize(("name", "draw"), EXACT_RULES)
 def test_exact_rules_have_difference_zero(name, draw):
-    checked = []
+    checked, closed = [], CLOSED_FORMS.get((name, draw))
 
     @settings(max_examples=1000)
-    @given(verification_cases(5, 3, draws=draw))
+    @given(verification_cases(5, 4, draws=draw))
     def check(case):
-        report = audit(name, case.target, case.draft, case.candidates, draw=draw)
+        p, q, n = case.target, case.draft, case.candidates
+        report = audit(name, p, q, n, draw=draw)
         assert report.verdict is Verdict.EXACT
-        assert report.law.tolist() == case.target.tolist()
+        assert report.law.tolist() == p.tolist()
         assert report.ceiling is None or report.acceptance <= report.ceiling
         assert sum(report.acceptance_by_candidate) == report.acceptance
+        if closed is not None:
+            assert report.acceptance == closed(p, q, n)
+            # The greedy mode draws a different set at every n; elsewhere more is never less. (K-SEQ's γ is rounded
+            # up to a multiple of 2⁻⁴⁰ in rationals, and acceptance moves by at most as much as γ.)
+            slack = Fraction(1, 2**39) if name == "k-seq" else 0
+            assert n == 1 or draw == "greedy" or closed(p, q, n - 1) <= report.acceptance + slack
+        elif n > 1:
+            assert audit(name, p, q, n - 1, draw=draw).acceptance <= report.acceptance or draw == "greedy"
         checked.append(case)
 
     check()
-    assert len(checked) >= 500
+    assert len(checked) >= 1000
+
+
+def test_a_wrong_closed_form_is_seen():
+    p = np.array([Fraction(k, 10) for k in (1, 2, 3, 4)])
+    report = audit("specinfer", p, p[::-1], 3)
+    assert report.acceptance == chain_acceptance(p, p[::-1], 3)
+    assert report.acceptance != chain_acceptance(p, p[::-1], 2)
 
 
 @settings(max_examples=300)

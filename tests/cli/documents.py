@@ -14,7 +14,9 @@ import io
 import math
 import re
 import shlex
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -141,17 +143,25 @@ def tidy(output: str) -> str:
     return "\n".join(line.rstrip() for line in output.splitlines()) + "\n"
 
 
-def _shell(arguments: list[str]) -> str:
-    from cli_cases import run_process
-
-    assert arguments[0] == "resispec"
-    return run_process(*arguments[1:]).out
+def needs_examples(arguments: list[str]) -> bool:
+    """Whether a command names a callable of ``docs/examples``, or a file that such a command wrote."""
+    return any(re.search(r"\w:\w|^replay$", word) for word in arguments)
 
 
 def main(files: list[Any]) -> None:
-    for name in files:
-        file = Path(name)
-        file.write_text(refreshed(file.read_text(), _shell))
+    from cli_cases import run_process
+
+    examples = Path(__file__).parents[2] / "docs" / "examples"
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(examples, folder, dirs_exist_ok=True)
+
+        def shell(arguments: list[str]) -> str:
+            assert arguments[0] == "resispec"
+            return run_process(*arguments[1:], cwd=folder).out
+
+        for name in files:
+            file = Path(name)
+            file.write_text(refreshed(file.read_text(), shell))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""README.md and docs/findings.md: their commands run, and print what the documents say."""
+"""README.md and pages of docs/: their commands run, and print what the documents say."""
 
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pytest
 from cli_cases import Result
 
 ROOT = Path(__file__).parents[2]
-FILES = ("README.md", "docs/findings.md")
+FILES = ("README.md", "docs/findings.md", "docs/account.md", "docs/audit_your_sampler.md")
 SECTIONS = [
     pytest.param(body, id=f"{name}: {title}")
     for name in FILES
@@ -32,11 +34,20 @@ KL   0.1152
 
 
 @pytest.fixture
-def shell(run: Callable[..., Result], sample_run: Callable[..., Result]) -> documents.Shell:
-    """Commands on the shipped logits go to the shared runs, the others run here."""
+def shell(
+    run: Callable[..., Result],
+    sample_run: Callable[..., Result],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> documents.Shell:
+    """Commands on the shipped logits go to the shared runs; those on a callable run in a copy of docs/examples."""
+    examples = shutil.copytree(ROOT / "docs" / "examples", tmp_path / "examples")
 
     def call(words: list[str]) -> str:
         assert words[0] == "resispec"
+        if documents.needs_examples(words):
+            monkeypatch.chdir(examples)
+            return run(*words[1:]).out
         runner = run if "--target" in words else sample_run
         return runner(*words[1:]).out
 
@@ -118,6 +129,21 @@ def test_the_commands_of_the_readme() -> None:
     assert parts[0] == ["python3", "-m", "venv", ".venv"]
     assert "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/resispec audit\n" in text
     assert "test-command" in (ROOT / ".ci/run").read_text()
+
+
+def labels(picture: str) -> list[str]:
+    """The texts of an SVG, where they stand aside: layout differs between versions of matplotlib."""
+    return sorted(re.findall(r"<text[^>]*>([^<]+)</text>", picture))
+
+
+def test_the_picture_shows_what_its_program_computes(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed: the picture cannot be drawn anew")
+    program = runpy.run_path(str(ROOT / "docs/pictures/one_rejection.py"))
+    program["draw"](tmp_path / "new.svg")
+    shown = (ROOT / "docs/pictures/one_rejection.svg").read_text()
+    assert labels(shown) == labels((tmp_path / "new.svg").read_text())
+    assert {"11/105", "13/282", "7/30", "1801/9870"} <= set(labels(shown))
+    assert labels(shown) != labels(shown.replace("11/105", "12/105"))
 
 
 def test_links_lead_somewhere() -> None:

@@ -6,16 +6,28 @@ from pathlib import Path
 
 import pytest
 import user_samplers
-from click.testing import CliRunner
 
+from resispec_core.adapters.callable import audit_callable, guess_signature, load_callable
 from resispec_core.audit import Verdict
 from resispec_core.audit.counterexample import Counterexample, load, reproduce
 from resispec_core.audit.search import rounded
-from resispec_core.cli.callable import audit_callable, guess_signature, load_callable
-from resispec_core.cli.replay import replay
+from resispec_core.cli.main import main
 from resispec_core.errors import InputError
 
 FILE = str(Path(__file__).with_name("user_samplers.py"))
+
+
+@pytest.fixture
+def replay(capsys):
+    """Runs ``resispec replay`` with these words: (exit code, output, errors)."""
+
+    def call(*words):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stop:
+            main(["replay", *map(str, words)])
+        return stop.value.code, *capsys.readouterr()
+
+    return call
 
 
 @pytest.mark.parametrize("fault", user_samplers.FAULTS, ids=lambda fault: fault.__name__)
@@ -61,32 +73,31 @@ def test_kernel_and_step_signatures():
 
 
 @pytest.mark.parametrize("name", ["redraws_from_target", "greedy_bonus", "kernel"])
-def test_file_round_trip_and_command(tmp_path, name):
+def test_file_round_trip_and_command(tmp_path, replay, name):
     result = audit_callable(f"{FILE}:{name}", write_to=tmp_path)
     assert result.written == tmp_path / f"counterexample-{name}.json"
     case = load(result.written)
     assert case.to_json() == result.counterexample.to_json()
-    run = CliRunner().invoke(replay, [str(result.written)])
-    assert run.exit_code == 1
-    assert "BIASED" in run.output
-    run = CliRunner().invoke(replay, [str(result.written), "--json"])
-    assert json.loads(run.output)["verdict"] == "BIASED"
+    code, out, _ = replay(result.written)
+    assert code == 1
+    assert out.count("BIASED") == 2
+    assert json.loads(replay(result.written, "--json")[1])["verdict"] == "BIASED"
 
 
-def test_command_shows_that_a_fault_is_gone(tmp_path):
+def test_command_shows_that_a_fault_is_gone(tmp_path, replay):
     written = audit_callable(f"{FILE}:redraws_from_target", write_to=tmp_path / "case.json").written
-    run = CliRunner().invoke(replay, [str(written), "--callable", f"{FILE}:good"])
-    assert run.exit_code == 0
-    assert "EXACT" in run.output
+    code, out, _ = replay(written, "--callable", f"{FILE}:good")
+    assert code == 0
+    assert "EXACT" in out
 
 
-def test_rule_counterexamples_replay_on_the_reference(tmp_path):
+def test_rule_counterexamples_replay_on_the_reference(tmp_path, replay):
     case = Counterexample("rule", "resispec", ["1/3"] * 3, ["1/2", "2/5", "1/10"], {"candidates": 1})
     assert reproduce(case).total_variation == Fraction(1489, 9870)
-    run = CliRunner().invoke(replay, [str(case.save(tmp_path / "rule.json"))])
-    assert run.exit_code == 1
-    run = CliRunner().invoke(replay, [str(tmp_path / "rule.json"), "--callable", f"{FILE}:good"])
-    assert run.exit_code == 2
+    assert replay(case.save(tmp_path / "rule.json"))[0] == 1
+    code, _, err = replay(tmp_path / "rule.json", "--callable", f"{FILE}:good")
+    assert code == 2
+    assert "is about the rule 'resispec'" in err
 
 
 BROKEN = {
@@ -103,7 +114,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("message", BROKEN)
-def test_broken_files_are_named_errors(tmp_path, message):
+def test_broken_files_are_named_errors(tmp_path, replay, message):
     good = Counterexample("rule", "resispec", ["1/2", "1/2"], ["1/2", "1/2"]).to_json()
     change = BROKEN[message]
     path = tmp_path / "broken.json"
@@ -111,9 +122,10 @@ def test_broken_files_are_named_errors(tmp_path, message):
     with pytest.raises(InputError, match=message) as error:
         load(path)
     assert "broken.json" in str(error.value)
-    run = CliRunner().invoke(replay, [str(path)])
-    assert run.exit_code == 2
-    assert "Traceback" not in run.output
+    code, out, err = replay(path)
+    assert (code, out) == (2, "")
+    assert err.startswith("resispec: ")
+    assert "Traceback" not in err
 
 
 def test_missing_file():

@@ -25,6 +25,7 @@ from resispec_core.gpu.rows import Policy, side
 from resispec_core.gpu.shaping import shaped_horizon
 from resispec_core.laws import inverse_cdf
 from resispec_core.rules.base import Outcome, SequentialRule, Stage
+from resispec_core.rules.shaped import Shaped, ShapedPlan
 from tests.gpu.cases import Nodes
 
 
@@ -40,7 +41,7 @@ class Pair(NamedTuple):
     def reference(self) -> Any:
         if self.rule == "resispec":
             return rules.rule("resispec", redistribution=self.redistribution, budget=self.budget)
-        return ShapedOracle() if self.rule == "shaped" else rules.rule("specinfer")
+        return rules.rule(self.rule.replace("_", "-"))
 
     def options(self) -> dict[str, str]:
         return {"redistribution": self.redistribution, "budget": self.budget} if self.redistribution else {}
@@ -75,36 +76,6 @@ def array_level(pair: Pair, nodes: Nodes, xp: Any = np) -> Decisions:
     )  # fmt: skip
 
 
-class ShapedOracle:
-    """theory.md §5 in plain float64; to be replaced by the reference rule ``shaped`` once it is there."""
-
-    @staticmethod
-    def owed(p: np.ndarray, q: np.ndarray, total: float, tau: float) -> np.ndarray:
-        tau = max(tau, 0.0)
-        return np.maximum(p - (total - tau) * q, np.minimum(p, tau * q))
-
-    @classmethod
-    def walk(cls, p: np.ndarray, q: np.ndarray, n: int, total: float) -> tuple[list[float], list[float]]:
-        """τ_1 .. τ_{n+1} and S_1 .. S_n."""
-        left, mass = [total], []
-        for _ in range(n):
-            mass.append(float(cls.owed(p, q, total, left[-1]).sum()))
-            left.append(left[-1] - mass[-1])
-        return left, mass
-
-    @classmethod
-    def horizon(cls, p: np.ndarray, q: np.ndarray, n: int) -> tuple[float, list[float], list[float]]:
-        """T by bisection, with its chain."""
-        low, high = 1.0, float(n)
-        noise = 4 * n * p.size * UNIT
-        if cls.walk(p, q, n, high)[0][-1] > noise:
-            for _ in range(60):
-                middle = (low + high) / 2
-                above = cls.walk(p, q, n, middle)[0][-1] > noise
-                low, high = (low, middle) if above else (middle, high)
-        return high, *cls.walk(p, q, n, high)
-
-
 @dataclass(frozen=True)
 class Trace:
     """What the reference did on one node, as far as it would go: thresholds, residual, and their bounds."""
@@ -137,9 +108,10 @@ def trace(pair: Pair, nodes: Nodes, node: int) -> Trace:
     tokens = nodes.case.tokens[node]
     error = row_error(nodes, node)
     rule = pair.reference()
-    if isinstance(rule, ShapedOracle) and tokens.size > 1:
-        return _shaped_trace(p, q, tokens, error, as_read(nodes, node))
-    rule = rules.rule("specinfer") if isinstance(rule, ShapedOracle) else rule
+    if isinstance(rule, Shaped):
+        if tokens.size > 1:
+            return _shaped_trace(rule, p, q, tokens, error, as_read(nodes, node))
+        rule = rules.rule("specinfer")  # one candidate: the same rule, T = 1
     return _sequential_trace(rule, pair.draw, p, q, tokens, error)
 
 
@@ -156,10 +128,7 @@ def _sequential_trace(
         thresholds.append(float(rule.accept(stage)[token]))
         bounds.append(delta / row[token] + 2.0**-50 if row[token] > 0 else 2.0**-50)
         local = row[token] - residual[token]
-        if rule.name == "specinfer":
-            mass = float(np.maximum(residual - row, 0).sum())
-        else:
-            mass = float(local)
+        mass = float(local if rule.name == "resispec" else np.maximum(residual - row, 0).sum())
         residual = rule.reject(stage, np.array(token))
         delta = min(4 * (delta + error) / mass, 1.0) if mass > 0 else 1.0
     return Trace(thresholds, bounds, residual, delta + error)
@@ -176,29 +145,43 @@ def as_read(nodes: Nodes, node: int) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
+def _walk(rule: Shaped, p: np.ndarray, q: np.ndarray, n: int, total: float) -> ShapedPlan:
+    """The reference's chain for a given T."""
+    plan = ShapedPlan(total, (total,), (), 0)
+    for i in range(n):
+        reach = float(rule.owed(plan, p, q, i).sum())
+        plan = plan._replace(left=(*plan.left, plan.left[-1] - reach), reach=(*plan.reach, reach))
+    return plan
+
+
 def _shaped_trace(
-    p: np.ndarray, q: np.ndarray, tokens: np.ndarray, error: float, read: tuple[np.ndarray, np.ndarray]
+    rule: Shaped,
+    p: np.ndarray,
+    q: np.ndarray,
+    tokens: np.ndarray,
+    error: float,
+    read: tuple[np.ndarray, np.ndarray],
 ) -> Trace:
-    """The chain at the twin's T, after checking that T is one.
+    """The reference's chain at the twin's T, after checking that T is one.
 
     Where p and q nearly agree τ_{n+1}(T) is flat and T is ill-conditioned: two values far apart are both exact and
     accept equally often, with other thresholds. So T is judged by what it is for (τ_{n+1} ≥ 0, acceptance no lower
-    than at the oracle's root) and the thresholds at the same T. They move by at most δτ/S, and δτ ≤ 4nE.
+    than at the largest root) and the thresholds at the same T. They move by at most δτ/S, and δτ ≤ 4nE.
     """
     n = tokens.size
     moved = 4 * n * error
     total = float(shaped_horizon(np, *read, n)[0])
-    best, best_left, _ = ShapedOracle.horizon(p, q, n)
-    left, mass = ShapedOracle.walk(p, q, n, total)
-    assert left[-1] >= -moved, f"T = {total!r} leaves τ = {left[-1]!r}: the chain is not exact"
-    owed = [ShapedOracle.owed(p, q, total, t) for t in left]
-    loss = owed[n].sum() - ShapedOracle.owed(p, q, best, best_left[-1]).sum()
-    assert loss <= moved, f"T = {total!r} accepts {loss!r} less than T = {best!r}"
+    mine, best = _walk(rule, p, q, n, total), rule.plan(p, q, n)
+    assert mine.left[-1] >= -moved, f"T = {total!r} leaves τ = {mine.left[-1]!r}: the chain is not exact"
+    owed = [np.maximum(rule.owed(mine, p, q, i), 0) for i in range(n + 1)]
+    loss = owed[n].sum() - np.maximum(rule.owed(best, p, q, n), 0).sum()
+    assert loss <= moved, f"T = {total!r} accepts {loss!r} less than T = {best.total!r}"
     thresholds, bounds = [], []
     for i, token in enumerate(tokens):
-        wanted = mass[i] * q[token]
-        thresholds.append(float((owed[i] - owed[i + 1])[token] / wanted) if wanted > 0 else 0.0)
-        bounds.append(min((moved + 2.0**-50 * p[token] / q[token]) / mass[i], 1.0) if wanted > 0 else 1.0)
+        thresholds.append(float(rule.accept_at(mine, p[[token]], q[[token]], i)[0]))
+        reached = mine.reach[i] > 0 and q[token] > 0
+        moved_here = (moved + 2.0**-50 * p[token] / q[token]) / mine.reach[i] if reached else 1.0
+        bounds.append(min(moved_here, 1.0))
     rest = owed[n].sum()
     residual = owed[n] if rest > 0 else p
     return Trace(thresholds, bounds, residual / residual.sum(), min(moved / rest, 1.0) if rest > 0 else 1.0)
@@ -218,6 +201,9 @@ def compare(pair: Pair, nodes: Nodes, node: int, accepted: int, token: int) -> P
     told = trace(pair, nodes, node)
     tokens, coins = case.tokens[node], case.coins[node]
     outcome = told.outcome(tokens, coins)
+    if pair.rule != "shaped":  # where T is flat, the trace is at the twin's T and not at the reference's own
+        p, q = nodes.target_law[node], nodes.draft_law[node]
+        assert outcome == pair.reference().verify(p, q, tokens.tolist(), coins.tolist(), pair.draw)
     if (outcome.token, outcome.accepted) == (token, accepted):
         return None
     n = tokens.size
@@ -228,8 +214,10 @@ def compare(pair: Pair, nodes: Nodes, node: int, accepted: int, token: int) -> P
         mine = threshold_of(pair, nodes, node, coin)
         text = f"{head}: u = {coins[coin]!r}, thresholds {told.thresholds[coin]!r} and {mine!r}, bound {bound:.3g}"
         return Parting(coin, bool(gap <= bound), text)
-    low = inverse_cdf(told.residual, max(coins[n] - told.residual_bound, 0.0))
-    high = inverse_cdf(told.residual, min(coins[n] + told.residual_bound, 1 - 2.0**-53))
+    below, above = coins[n] - told.residual_bound, coins[n] + told.residual_bound
+    # Beyond either end of the mass any token may hold a rounding's worth of it.
+    low = inverse_cdf(told.residual, below) if below >= 0 else 0
+    high = inverse_cdf(told.residual, above) if above < 1 else told.residual.size - 1
     within = low <= token <= high or told.residual_bound >= 1
     edges = np.cumsum(told.residual)[[min(outcome.token, token), max(outcome.token, token)]].tolist()
     text = f"{head} (resampling): u = {coins[n]!r}, cumulative mass {edges}, bound {told.residual_bound:.3g}"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import array_api_strict
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from resispec_core.gpu.config import ITEM_BYTES, Layout, kernel_config
-from tests.gpu.cases import random_nodes
-from tests.gpu.pairs import PAIRS, Pair, array_level, compare
+from resispec_core.gpu.config import ITEM_BYTES, Layout, kernel_config, up_to
+from tests.gpu.cases import LARGEST_COIN, Nodes, random_nodes
+from tests.gpu.pairs import PAIRS, Pair, array_level, compare, threshold_of
 from tests.shim import build
 
 pytestmark = pytest.mark.skipif(build.unavailable() is not None, reason=str(build.unavailable()))
@@ -42,7 +45,7 @@ def batches(draw: st.DrawFn, pair: Pair):
 
 
 def launch(vocabulary: int, resident: int, cluster: int, threads: int) -> Layout:
-    part = -(-(-(-vocabulary // max(cluster, 1))) // 8) * 8 if cluster else vocabulary
+    part = up_to(math.ceil(vocabulary / cluster), 8) if cluster else vocabulary
     return Layout(max(cluster, 1), part, bool(resident), threads)
 
 
@@ -100,7 +103,8 @@ def test_same_tape_same_tokens(pair: Pair) -> None:
     for line in close[:20]:
         print("  " + line)
     assert seen >= EXAMPLES * NODES
-    assert len(close) <= seen // 50, "too many decisions hide behind the rounding bound"
+    # One coin in eight is 0 or the largest: on thresholds that are 0 or 1 up to rounding these are close by design.
+    assert len(close) <= seen // 25, "too many decisions hide behind the rounding bound"
 
 
 @pytest.mark.parametrize("vocabulary", [49_152, 152_064])
@@ -152,3 +156,60 @@ def test_results_ignore_batch_block_cluster_and_order(pair: Pair) -> None:
         single = type(nodes)(case, "float32", False, nodes.target_law, nodes.draft_law, nodes.mass_gap)
         for whole, one in zip(answers, array_level(pair, single), strict=True):
             assert one[0] == whole[node]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
+def test_a_decision_past_its_threshold_is_refused(pair: Pair) -> None:
+    """Planted fault: a candidate accepted with a coin 1e-9 above its threshold, or rejected 1e-9 below it."""
+    candidates = 1 if pair.rule == "single_draft" else 3
+    nodes = random_nodes(
+        13, 12, 33, candidates, "float32", logits=False, norms=True, top_k=pair.draw == "top-k"
+    )
+    refused = 0
+    for node in range(12):
+        edges = ((coin, threshold_of(pair, nodes, node, coin)) for coin in range(candidates))
+        coin, edge = next(
+            ((c, e) for c, e in edges if e > 1e-6), (0, 1.0)
+        )  # those before it are never accepted
+        for side in (1, -1) if edge < 1 - 1e-6 else ():
+            coins = nodes.case.coins.copy()
+            coins[node, :coin], coins[node, coin] = LARGEST_COIN, edge + side * 1e-9
+            moved = replace(nodes, case=replace(nodes.case, coins=coins))
+            right = array_level(pair, moved)
+            assert_pair(pair, moved, right)
+            told = compare(pair, moved, node, coin if side > 0 else -1, int(nodes.case.tokens[node, coin]))
+            assert told is not None
+            assert (told.coin, told.within) == (coin, False), told.text
+            refused += 1
+    assert refused >= 2
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
+def test_a_token_beside_the_drawn_one_is_refused(pair: Pair) -> None:
+    """Planted fault."""
+    candidates = 1 if pair.rule == "single_draft" else 2
+    nodes = random_nodes(
+        13, 45, 33, candidates, "float32", logits=False, norms=True, top_k=pair.draw == "top-k"
+    )
+    answers = array_level(pair, nodes)
+    told = [
+        compare(pair, nodes, node, -1, (int(answers.token[node]) + 1) % 33)
+        for node in np.flatnonzero(answers.accepted < 0).tolist()
+    ]
+    assert all(parting is not None for parting in told)
+    assert any(parting is not None and not parting.within for parting in told)
+
+
+@pytest.mark.parametrize("budget", ["local", "eq13"])
+def test_the_water_level_gives_up_where_tiny_weights_hold_too_little(budget: str) -> None:
+    """Found here: the drafted token holds 0.13 at a level of 1e41, and the undrafted one must get the rest."""
+    pair = Pair("regression", "resispec", "iid", "waterfill", budget)
+    p, q = np.array([[0.125, 0.875, 0]], np.float32), np.array([[1e-42, 0, 1]], np.float32)
+    case = build.Case(p, q, np.array([[2]]), np.array([[0.5, 0.54]]))
+    wide = (p.astype(np.float64), q.astype(np.float64))
+    nodes = Nodes(case, "float32", False, *wide, np.zeros(1))
+    answers = array_level(pair, nodes)
+    assert (answers.accepted.tolist(), answers.token.tolist()) == ([-1], [1])
+    assert assert_pair(pair, nodes, answers) == []
+    for resident, cluster in LAYOUTS["float32"]:
+        assert_same_bits(on_cpu(pair, nodes, launch(3, resident, cluster, 64)), answers)

@@ -115,13 +115,17 @@ def test_the_check_for_imports_sees_one(installed: Path, tmp_path: Path) -> None
     assert "import of matplotlib halted" in done.stderr
 
 
-def test_the_wheel_holds_the_sample_and_the_types(wheel: Path) -> None:
+def test_the_wheel_holds_the_sample_the_kernels_and_the_types(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
         metadata = archive.read(next(name for name in names if name.endswith("METADATA"))).decode()
     assert "resispec_core/py.typed" in names
     for file in (ROOT / "resispec_core" / "llama" / "sample").iterdir():
         assert f"resispec_core/llama/sample/{file.name}" in names
+    kernels = [file.name for file in (ROOT / "resispec_core" / "gpu" / "kernels").iterdir()]
+    assert {"stage_a.cu", "stage_b.cu", "common.cuh"} <= set(kernels)
+    for file in kernels:
+        assert f"resispec_core/gpu/kernels/{file}" in names
     assert {name.partition("/")[0] for name in names} == {
         "resispec_core",
         next(name.partition("/")[0] for name in names if ".dist-info/" in name),
@@ -132,6 +136,34 @@ def test_the_wheel_holds_the_sample_and_the_types(wheel: Path) -> None:
         if line.startswith("Requires-Dist: ") and "extra ==" not in line
     }
     assert needed == CORE
+
+
+def test_the_wheel_brings_the_pytest_plugin(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (entries,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
+        text = archive.read(entries).decode()
+    assert "[pytest11]\nresispec = resispec_core.testing.plugin" in text
+
+
+def test_the_plugin_starts_light(installed: Path, tmp_path: Path) -> None:
+    """It is imported whenever pytest starts, in projects that never use it."""
+    heavy = ("torch", "transformers", "hypothesis", "scipy", "matplotlib", "cupy")
+    program = f"import sys, resispec_core.testing.plugin; print([n for n in {heavy!r} if n in sys.modules])"
+    done = python(program, installed, tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")
+
+
+def test_pytest_finds_the_plugin_by_itself(installed: Path, tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(
+        "from resispec_core import parse_law\n"
+        "from resispec_core.testing import assert_exact\n"
+        "def test_it():\n"
+        "    assert_exact('specinfer', target=parse_law('1/3,2/3'), draft=parse_law('1/2,1/2'))\n"
+    )
+    program = "import sys, pytest; sys.exit(pytest.main(['-p', 'no:cacheprovider', '-p', 'no:xdist', '-q']))"
+    done = python(program, installed, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "test_it.py::test_it specinfer: EXACT, 3 paths, TV = 0" in done.stdout
 
 
 def test_the_sample_is_small_and_big_enough() -> None:

@@ -15,6 +15,7 @@ pytest.importorskip("sympy", reason="sympy is not installed")
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))  # proofs/ is not part of the installed package
 
+from proofs import ledger  # noqa: E402
 from proofs.symbolic import __main__ as command  # noqa: E402
 from proofs.symbolic.finding import Finding, decide  # noqa: E402
 from proofs.symbolic.published_rule import REDISTRIBUTIONS, brute_force, published_law  # noqa: E402
@@ -27,6 +28,9 @@ def test_finding(name: str) -> None:
     assert finding.found == finding.expected, finding
     assert finding.planted == "fails", finding
     assert (finding.witness is not None) == (finding.expected == "fails")
+    assert {claim["symbolic"][name] for claim in ledger.read() if name in claim.get("symbolic", {})} == {
+        finding.found
+    }
 
 
 @pytest.mark.parametrize(

@@ -32,3 +32,13 @@ def test_real_rows_close_three_quarters_of_the_gap():
         base.append(1 - reach)
     assert plan.left[-1] >= 0
     assert (np.mean(shaped) - np.mean(base)) / (np.mean(top) - np.mean(base)) >= 0.75
+
+
+def test_the_share_the_readme_states():
+    from resispec_core.audit.compare import compare
+
+    store = sample_store()
+    pairs = [tuple(law_from_logits(side) for side in store.row(row)) for row in range(len(store))]
+    shaped, optimal = compare(["shaped", "optimal"], pairs, [3])
+    assert f"{shaped.gap_closed:.0%}" == "79%"
+    assert abs(optimal.gap_closed - 1) < 1e-8

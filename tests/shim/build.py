@@ -74,9 +74,8 @@ def _cached(key: str, suffix: str, make) -> Path:
 
 
 def _text(folder: Path) -> str:
-    return "\0".join(
-        path.read_text() for path in sorted(folder.iterdir()) if path.suffix in (".cu", ".cuh", ".h", ".cpp")
-    )
+    sources = sorted(path for path in folder.iterdir() if path.suffix in (".cu", ".cuh", ".h", ".cpp"))
+    return "\0".join(path.read_text() for path in sources)
 
 
 def build(config: KernelConfig, flavour: str = "plain", kernels: Path = KERNELS) -> Path:

@@ -23,15 +23,9 @@ def nodes_for(config: KernelConfig, vocabulary: int, count: int, seed: int) -> N
     In the first half the candidates are over-drafted tokens, repeated or not, and the coins are as high as they go,
     so that also the published rule rejects them all and reads its rows.
     """
+    top_k = config.rule == "deterministic"
     nodes = random_nodes(
-        seed,
-        count,
-        vocabulary,
-        3,
-        config.dtype,
-        logits=config.logits,
-        norms=False,
-        top_k=config.rule == "deterministic",
+        seed, count, vocabulary, 3, config.dtype, logits=config.logits, norms=False, top_k=top_k
     )
     case = nodes.case
     case.target[-1, vocabulary // 2] = bits_of(np.array([np.nan]), config.dtype)[0]

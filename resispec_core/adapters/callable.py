@@ -8,9 +8,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,19 @@ SIGNATURES = {
     "kernel": ("target", "draft", "candidates", "uniforms"),
 }
 _SEVERITY = [Verdict.EXACT, Verdict.EXACT_WITHIN, Verdict.NOT_REFUTED, Verdict.INCONCLUSIVE, Verdict.BIASED]
+
+
+@contextmanager
+def importable(spec: str) -> Iterator[None]:
+    """What ``spec`` names may import what stands beside it: the working directory, or the file's own folder."""
+    place = spec.rpartition(":")[0]
+    folder = str(Path(place).resolve().parent) if place.endswith(".py") else os.getcwd()
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        if folder in sys.path:
+            sys.path.remove(folder)
 
 
 def load_callable(spec: str) -> Callable[..., Any]:
@@ -61,7 +75,7 @@ def _load_file(path: Path) -> Any:
     sys.modules[name] = module
     try:
         description.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         sys.modules.pop(name, None)
         raise InputError(f"{path} cannot be loaded: {type(error).__name__}: {error}") from error
     return module
@@ -72,11 +86,24 @@ def _load_module(place: str, spec: str) -> Any:
         return importlib.import_module(place)
     except ModuleNotFoundError as error:
         raise InputError(
-            f"{spec}: module {error.name!r} is not installed or not on the path; "
-            "for a file write path/to/file.py:callable"
+            f"{spec}: module {error.name!r} is not installed or not on the path; run from the folder that holds it, "
+            "or write path/to/file.py:callable"
         ) from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(f"{spec}: importing {place} failed: {type(error).__name__}: {error}") from error
+
+
+def subject_of(function: Callable[..., Any]) -> str:
+    """How ``load_callable`` finds ``function`` again: by its file where that is below the working directory.
+
+    One that was made inside a function has ``<locals>`` in its name, and cannot be found.
+    """
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    try:
+        file = Path(inspect.getsourcefile(function) or "").resolve().relative_to(Path.cwd())
+    except (TypeError, ValueError):
+        return f"{function.__module__}:{name}"
+    return f"{file}:{name}" if file.suffix == ".py" else f"{function.__module__}:{name}"
 
 
 def guess_signature(function: Callable[..., Any]) -> str:
@@ -161,7 +188,7 @@ def audit_callable(
     A failing input is shrunk and, with ``write_to`` (a folder or a .json path), written as a counterexample file.
     """
     function = load_callable(spec) if isinstance(spec, str) else spec
-    subject = spec if isinstance(spec, str) else f"{spec.__module__}:{getattr(spec, '__qualname__', spec)}"
+    subject = spec if isinstance(spec, str) else subject_of(spec)
     signature = signature or guess_signature(function)
     if signature not in SIGNATURES:
         raise InputError(f"signature is {signature!r}; known: {', '.join(SIGNATURES)}")
@@ -243,6 +270,14 @@ def _audit_rows(
     return result
 
 
+def _as_model(given: Any, name: str) -> Any:
+    """A model as it is; one row as the model that has this law at every position."""
+    if callable(given):
+        return given
+    row = law(given, name=name)
+    return Markov(row, [row] * row.size)
+
+
 def _audit_step(
     function: Callable[..., Any],
     subject: str,
@@ -255,7 +290,8 @@ def _audit_step(
     draft: Any,
     say: Callable[[str], None],
 ) -> CallableAudit:
-    pairs = [(target, draft)] if target is not None else [hard_pair(3), hard_pair(4), hard_pair(2)]
+    given = [(_as_model(target, "target"), _as_model(draft, "draft"))] if target is not None else []
+    pairs = given or [hard_pair(3), hard_pair(4), hard_pair(2)]
     settings: dict[str, Any] = {"horizon": horizon, "library": library, "numbers": numbers}
     if precision is not None:
         settings["precision"] = precision

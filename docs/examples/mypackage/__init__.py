@@ -1,0 +1,1 @@
+"""Somebody's package, for the documents: its samplers are audited as they are."""

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from resispec_core.arrays import Array, divide, is_rational, one, zeros
-from resispec_core.audit.inclusion import QUADRATURE_ERROR, missing_by_prefix
 from resispec_core.drafts import DrawMode, top_tokens
+from resispec_core.inclusion import QUADRATURE_ERROR, missing_by_prefix
 
 
 def acceptance_ceiling(target: Array, draft: Array, candidates: int) -> Any:

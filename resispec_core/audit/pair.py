@@ -97,9 +97,9 @@ def _marginal(
         closed = _published_closed_form(rule, p, q, candidates, drawn_as, assumed)
         if closed is not None and (partial or closed[0].unexplored == 0):
             return closed
-        selected = _selected_closed_form(rule, p, q, candidates, drawn_as)
+        selected = _selected_closed_form(rule, p, q, candidates, drawn_as, assumed)
         if selected is not None:
-            return selected, "closed form: the law of the selected candidate"
+            return selected, "closed form: the law of the selected candidate (candidates in random order)"
         if not partial or not isinstance(rule, SequentialRule):
             raise
     max_cells = HEAVY_PATHS * p.size
@@ -162,10 +162,14 @@ def _published_closed_form(
 
 
 def _selected_closed_form(
-    rule: Rule, p: Array, q: Array, candidates: int, drawn_as: DrawMode
+    rule: Rule, p: Array, q: Array, candidates: int, drawn_as: DrawMode, assumed: DrawMode
 ) -> Marginal | None:
-    """A set rule whose selection law is known: accept or resample once. Candidates are exchangeable."""
-    if not isinstance(rule, SetRule) or drawn_as.name != "iid":
+    """A set rule whose selection law is known: accept or resample once.
+
+    Such a rule ignores the order of the candidates, so the acceptance of each is an equal share of the whole, as
+    if they had been shuffled; drawn independently they are exchangeable anyway.
+    """
+    if not isinstance(rule, SetRule) or drawn_as is not assumed or drawn_as.name != rule.draws[0]:
         return None
     plan = rule.plan(p, q, candidates)
     chosen = rule.selected_law(plan)

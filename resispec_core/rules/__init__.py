@@ -5,6 +5,7 @@ from resispec_core.rules.base import Outcome, Rule, SequentialRule, SetRule, Sta
 from resispec_core.rules.chain import ChainRule
 from resispec_core.rules.kseq import KSeq
 from resispec_core.rules.optimal import Optimal
+from resispec_core.rules.ranked import Ranked
 from resispec_core.rules.registry import RULES, rule
 from resispec_core.rules.resispec import ResiSpec
 from resispec_core.rules.shaped import Shaped
@@ -22,6 +23,7 @@ __all__ = [
     "KSeq",
     "Optimal",
     "Outcome",
+    "Ranked",
     "ResiSpec",
     "Rule",
     "SequentialRule",

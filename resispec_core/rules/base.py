@@ -164,7 +164,7 @@ class SetRule(Rule):
         """The law of the token after the selected candidate was rejected: shape (V,)."""
 
     def selected_law(self, plan: Any) -> Array | None:
-        """The law of the selected candidate over i.i.d. draws, where it is known in closed form: (V,).
+        """The law of the selected candidate over the rule's first draw mode, where it has a closed form: (V,).
 
         A promise: it lets an audit skip the V^n tuples. Tested against ``select`` on small vocabularies.
         """

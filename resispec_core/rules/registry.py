@@ -10,6 +10,7 @@ from resispec_core.rules.autoregressive import Autoregressive
 from resispec_core.rules.base import Rule
 from resispec_core.rules.kseq import KSeq
 from resispec_core.rules.optimal import Optimal
+from resispec_core.rules.ranked import Ranked
 from resispec_core.rules.resispec import ResiSpec
 from resispec_core.rules.shaped import Shaped
 from resispec_core.rules.shaped_without import ShapedWithoutReplacement
@@ -28,6 +29,7 @@ RULES: dict[str, type[Rule]] = {
         Shaped,
         ShapedWithoutReplacement,
         Optimal,
+        Ranked,
         TargetMatch,
         Deterministic,
         Typical,

@@ -18,7 +18,7 @@ RULES = (rules.SpecInfer, rules.ShapedWithoutReplacement)
 def form_equals_enumeration(rule, examples=400):
     seen = []
 
-    @settings(max_examples=examples)
+    @settings(max_examples=examples, report_multiple_bugs=False)
     @given(verification_cases(6, 2, min_vocab=2, draws="without-replacement"))
     def check(case):
         if np.count_nonzero(case.draft) < 2:

@@ -18,7 +18,7 @@ NAME = "shaped-without-replacement"
 
 
 def every_case_is_exact(examples=1000):
-    @settings(max_examples=examples)
+    @settings(max_examples=examples, report_multiple_bugs=False)
     @given(verification_cases(5, 4, draws="without-replacement"))
     def check(case):
         p, q, n = case.target, case.draft, case.candidates

@@ -21,7 +21,6 @@ from math import comb, factorial
 from typing import Any
 
 import numpy as np
-from scipy.special import gammainc, gammaincc, loggamma
 
 from resispec_core.arrays import Array, is_rational, one, sum_of_others, zeros
 
@@ -154,6 +153,8 @@ def _nodes(candidates: int, rest: float) -> tuple[Array, Array]:
     member has, by Poisson summation, a relative error of at most 2·Σ_m |Γ(k + 1 + 2πim/h)|/k!, whatever λ; the
     ends are cut where incomplete gamma functions leave as little.
     """
+    from scipy.special import gammainc, gammaincc  # here, so that importing the rules stays light
+
     orders = np.arange(2, candidates)
     target = QUADRATURE_ERROR / 4
     step = 0.5
@@ -170,6 +171,22 @@ def _nodes(candidates: int, rest: float) -> tuple[Array, Array]:
 
 
 def _aliasing(orders: Array, step: float) -> float:
+    from scipy.special import loggamma
+
     shifts = 2j * np.pi * np.arange(1, 4)[:, None] / step
     size = np.exp(loggamma(orders + 1 + shifts).real).sum(axis=0)
     return float((2 * size / [factorial(int(k)) for k in orders]).max())
+
+
+def top_ranked_law(draft: Array, order: Array, candidates: int) -> Array | None:
+    """The law of the last of n drawn tokens in ``order`` (a permutation of the drafted tokens): shape (V,).
+
+    W_n of the prefix that ends at a token less W_n of the one before. Costs, errors and None as for
+    ``missing_by_prefix``.
+    """
+    missing = missing_by_prefix(draft[order], candidates)
+    if missing is None:
+        return None
+    law = zeros(draft.size, like=draft)
+    law[order] = np.maximum(missing[:-1] - missing[1:], 0 * missing[0])
+    return law

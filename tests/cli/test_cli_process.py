@@ -14,7 +14,8 @@ from cli_cases import COMMAND, WITNESS, Result, environment, run_process
 
 # The real command, except that it says when it reaches a given position and then waits to be interrupted.
 SLOWED = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background may have been told to ignore it
 import resispec_core.cli.main as main
 module = sys.modules["resispec_core.cli.audit"]
 real, left = module.audit_pair, int(sys.argv.pop(1))

@@ -20,6 +20,9 @@ EXACT_RULES = [
     for draw in kind.draws
 ]
 
+NOT_MONOTONE = {"ranked"}
+"""Rules found by a search that can stop early (docs/rules): exact at every n, but one more candidate can lose."""
+
 
 def chain_acceptance(p, q, n):
     """1 − S_{n+1} of the SpecInfer chain r_{i+1} = (r_i − S_i·q)+."""

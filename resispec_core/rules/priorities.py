@@ -236,8 +236,11 @@ def _crossing(falling: Callable[[float], float], low: float, high: float) -> flo
 
 def _stretch(left: Any, length: Any, n: int) -> Any:
     """(left + length)^n − left^n without cancellation: length · Σ (left + length)^i left^(n−1−i)."""
-    right = left + length
-    return length * sum(right**i * left ** (n - 1 - i) for i in range(n))
+    right, total, power = left + length, 1, 1
+    for _ in range(n - 1):
+        power = power * left
+        total = total * right + power
+    return length * total
 
 
 def _rational_pieces(q: Array, k: Array, n: int, start: Any) -> list[list[Piece]]:

@@ -50,10 +50,11 @@ class Shaped(ChainRule):
     def plan(self, target: Array, draft: Array, candidates: int) -> ShapedPlan:
         total, steps = _root(_Table(target, draft), candidates, exact=is_rational(target))
         left, reach = self._walk(total, target, draft, candidates)
-        step = 2.0**-52
+        step = 2.0**-50
         while left[-1] < 0 and total < candidates:
-            # The table's prefix sums and these row sums round differently; upwards T needs no precision.
-            total, step = min(total - left[-1] + step * total, float(candidates)), 2 * step
+            # The table's prefix sums and these row sums round differently; upwards T needs no precision. The step
+            # grows, since a shortfall can be below half an ulp of T.
+            total, step = min(total + max(-8 * left[-1], step * total), float(candidates)), 16 * step
             left, reach = self._walk(total, target, draft, candidates)
         # At T = n the root is at most rounding away from zero.
         return ShapedPlan(total, (*left[:-1], max(left[-1], 0 * left[-1])), reach, steps)

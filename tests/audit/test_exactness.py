@@ -80,8 +80,8 @@ def test_exact_rules_have_difference_zero(name, draw):
             # up to a multiple of 2⁻⁴⁰ in rationals, and acceptance moves by at most as much as γ.)
             slack = Fraction(1, 2**39) if name == "k-seq" else 0
             assert n == 1 or draw == "greedy" or closed(p, q, n - 1) <= report.acceptance + slack
-        elif n > 1:
-            assert audit(name, p, q, n - 1, draw=draw).acceptance <= report.acceptance or draw == "greedy"
+        elif n > 1 and draw != "greedy" and name not in NOT_MONOTONE:
+            assert audit(name, p, q, n - 1, draw=draw).acceptance <= report.acceptance
         checked.append(case)
 
     check()

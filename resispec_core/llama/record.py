@@ -58,7 +58,7 @@ def record(
         raise InputError(f"rows per shard is {rows_per_shard}; pass at least 1")
     if dtype not in DTYPES:
         raise InputError(f"dtype {dtype!r} is not one of {', '.join(DTYPES)}")
-    tell = progress or _silent
+    tell = progress or silent
     tell("reading tokenizer and configuration", 0, 0)
     pair = _Pair(target, draft, skip_layers, dtype, device)
     tokenizer = pair.tokenizer
@@ -90,7 +90,7 @@ def record(
     return LogitsStore.open(out)
 
 
-def _silent(stage: str, done: int, total: int) -> None:
+def silent(stage: str, done: int, total: int) -> None:
     """Show no progress."""
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -76,6 +78,11 @@ class DraftTree:
         """The drafted tokens from the root to ``node``: the context of its rows, after the prompt."""
         return tuple(self.tokens[step] for step in self.topology.path(node)[1:])
 
+    def probabilities(self, node: int) -> tuple[Any, ...]:
+        """The draft law's probability of each token of ``prefix(node)`` in its own row."""
+        path = self.topology.path(node)
+        return tuple(self.draft_rows[above][self.tokens[step]] for above, step in pairwise(path))
+
     def compact(self) -> tuple[DraftTree, tuple[int, ...]]:
         """The same tree without its empty slots, and the old number of each new node."""
         drafted = [node for node, token in enumerate(self.tokens) if token != ABSENT]
@@ -89,9 +96,24 @@ Propose: TypeAlias = Callable[[DraftTree, Sequence[int]], Sequence[Array]]
 
 One call a level, so that a model can answer it with one forward pass. ``tree.prefix(node)`` is the node's context."""
 
-Stop: TypeAlias = Callable[[DraftTree, int, Array], bool]
-"""Whether a node stays a leaf: the tree so far, the node, and the draft law after it. Asked before its children are
-drawn, so that it cannot depend on their tokens."""
+Stop: TypeAlias = Callable[[tuple[int, ...], tuple[Any, ...], Array], bool]
+"""Whether a node stays a leaf: its drafted prefix, the draft's probability of each of those tokens, and the draft law
+after it. Asked before the node's children are drawn, so it cannot depend on their tokens: stopping keeps the law."""
+
+
+def unlikely(threshold: Any) -> Stop:
+    """Stop below a node that the draft itself reaches with probability less than ``threshold``, in [0, 1].
+
+    The adaptive length of SpecDec++ (2405.19715), which stops where it predicts that a rejection has become too likely,
+    with the draft's own probabilities in place of its trained predictor of acceptance. The root is never stopped.
+    """
+    if not 0 <= threshold <= 1:
+        raise InputError(f"threshold is {threshold}; it is a probability, 0 (never stop) to 1")
+
+    def stop(_prefix: tuple[int, ...], probabilities: tuple[Any, ...], _row: Array) -> bool:
+        return bool(math.prod(probabilities) < threshold)
+
+    return stop
 
 
 def draft_tree(
@@ -126,7 +148,7 @@ def draft_tree(
             )
         for node, row in zip(open_nodes, proposed, strict=True):
             row = law(row, name=f"draft row of node {node}")
-            if stop is not None and stop(so_far, node, row):
+            if stop is not None and stop(so_far.prefix(node), so_far.probabilities(node), row):
                 continue
             slots = topology.children(node)
             count = candidates_of(mode, row, len(slots))

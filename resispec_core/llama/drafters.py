@@ -28,6 +28,10 @@ class Sampling:
     top_p: float | None = None
     min_p: float | None = None
 
+    def check(self) -> None:
+        """Refuse values that no row could be filtered with."""
+        self.law(np.zeros(1), "logits")
+
     def law(self, logits: Array, name: str) -> Array:
         """The float64 law of a row of logits, shape (V,)."""
         return law_from_logits(
@@ -103,10 +107,8 @@ class EagleDrafter(ModelDrafter):
         self.depth = depth + 2
 
     def draft(self, rng: np.random.Generator) -> DraftTree:
-        self._grown: DraftTree | None = None
-        tree = eagle(self.propose, total_token=self.total_token, depth=self.levels, top_k=self.top_k)
-        self._kept = tree
-        return tree
+        self._kept = eagle(self.propose, total_token=self.total_token, depth=self.levels, top_k=self.top_k)
+        return self._kept
 
     def propose(self, tree: DraftTree, nodes: Sequence[int]) -> list[Array]:
         self._grown = tree
@@ -114,15 +116,13 @@ class EagleDrafter(ModelDrafter):
 
     def keep(self, path: Sequence[int], tokens: Sequence[int]) -> None:
         """The cache is numbered by the grown tree, the path by the kept one: translate by the tokens on the way."""
-        grown, node, own = self._grown, 0, [0]
-        assert grown is not None
+        own = [0]
         for kept in path[1:]:
-            child = [c for c in grown.children(node) if grown.tokens[c] == self._kept.tokens[kept]]
-            if not child:
-                break  # drafted in the last level, which was never scored
-            node = child[0]
-            own.append(node)
-        own = [node for node in own if self._scorer.holds(node)]
+            children = self._grown.children(own[-1])  # distinct tokens: they are the draft's top k
+            child = next((c for c in children if self._grown.tokens[c] == self._kept.tokens[kept]), None)
+            if child is None or not self._scorer.holds(child):
+                break  # a leaf of the kept tree, which needed no rows of its own
+            own.append(child)
         self._scorer.keep(own, tokens)
 
 

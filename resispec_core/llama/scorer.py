@@ -44,6 +44,10 @@ class TreeScorer:
         """Tokens of the context, the pending ones included."""
         return self._length + len(self.pending)
 
+    def holds(self, node: int) -> bool:
+        """Whether ``node`` was scored in this step."""
+        return node in self._held
+
     def logits(self, tree: DraftTree, nodes: Sequence[int]) -> Array:
         """Logits after each of ``nodes``: (nodes, V) float32. The root and every ancestor come first or came before."""
         torch, _ = models.libraries()

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from resispec_core.arrays import Array
 from resispec_core.errors import InputError
 from resispec_core.llama.drafters import Drafter, Sampling
 from resispec_core.llama.scorer import TreeScorer
@@ -32,10 +33,12 @@ def no_stopwatch(component: str) -> AbstractContextManager[Any]:
 
 @dataclass(frozen=True)
 class Step:
-    """One speculation step: the tree, its scored rows' walk, and the smallest greedy margin on it."""
+    """One speculation step."""
 
     tree: DraftTree
     walk: Walk
+    laws: dict[int, tuple[Array, Array | None]]
+    """Target and draft law of every visited node."""
     margin: float
     """Smallest gap between the two largest target logits at a visited node: below the models' rounding, two correct
     implementations may disagree on the greedy token."""
@@ -85,19 +88,26 @@ def steps(
             tree, slots = drafter.draft(draft_coins).compact()
         with stopwatch("target"):
             logits = scorer.logits(tree, range(len(tree.tokens)))
-        margins = []
+        laws: dict[int, tuple[Array, Array | None]] = {}
 
-        def rows(node: int, tree: DraftTree = tree, logits: Any = logits, margins: list[float] = margins) -> Any:
-            top = np.partition(logits[node], -2)[-2:] if logits.shape[1] > 1 else np.zeros(2)
-            margins.append(float(top[1]) - float(top[0]))
-            return sampling.law(logits[node], f"target logits at tree node {node}"), tree.draft_rows.get(node)
+        def rows(
+            node: int, tree: DraftTree = tree, logits: Any = logits, laws: dict[int, Any] = laws
+        ) -> tuple[Array, Array | None]:
+            p = sampling.law(logits[node], f"target logits at tree node {node}")
+            laws[node] = p, tree.draft_rows.get(node)
+            return laws[node]
 
         with stopwatch("verification"):
             found = walk(tree, rows, rule, coins, draw=drafter.draw)
         with stopwatch("cache"):
             scorer.keep(found.path, found.tokens)
             drafter.keep([slots[node] for node in found.path], found.tokens)
-        yield Step(tree, found, min(margins))
+        yield Step(tree, found, laws, min(_margin(logits[node]) for node in laws))
+
+
+def _margin(row: Array) -> float:
+    top = np.partition(row, -2)[-2:] if row.size > 1 else np.array([-np.inf, 0.0])
+    return float(top[1]) - float(top[0])
 
 
 def generate(
@@ -111,11 +121,12 @@ def generate(
     seed: int = 0,
     stop_tokens: Sequence[int] = (),
     stopwatch: Stopwatch = no_stopwatch,
+    watch: Callable[[Step], None] | None = None,
 ) -> Generation:
     """Up to ``max_new_tokens`` new tokens after ``prompt`` (token ids), by speculative decoding.
 
     ``target``: a LlamaForCausalLM in evaluation mode. Generation ends after a token of ``stop_tokens``. ``rule`` must
-    be meant for the drafter's draw mode. Raises InputError before any work for a prompt that does not fit.
+    be meant for the drafter's draw mode. ``watch`` is called with every step, inside the timed part. Raises InputError before any work for a prompt that does not fit.
     Cost: per step the drafter's passes, one pass of the target over the tree, and one ``verify`` a visited node.
     """
     sampling = sampling or Sampling()
@@ -128,6 +139,8 @@ def generate(
         target, drafter, prompt, rule=rule, sampling=sampling, seed=seed, stopwatch=stopwatch
     ):
         walks.append(step.walk)
+        if watch is not None:
+            watch(step)
         verified += len(step.tree.tokens)
         margin = min(margin, step.margin)
         for token in step.walk.tokens:

@@ -72,6 +72,8 @@ class ModelDrafter(Drafter):
     would have no second candidate.
     """
 
+    scorer: type[TreeScorer] = TreeScorer
+
     def __init__(self, model: Any, topology: Topology, *, draw: str, sampling: Sampling) -> None:
         self.model, self.topology, self.depth = model, topology, topology.depth
         self.draw = draw_mode(draw).name
@@ -79,7 +81,12 @@ class ModelDrafter(Drafter):
         self.sampling = Sampling() if ranked else sampling
 
     def start(self, prompt: Sequence[int]) -> None:
-        self._scorer = TreeScorer(self.model, prompt)
+        self._scorer = self.scorer(self.model, prompt)
+
+    @property
+    def current(self) -> TreeScorer:
+        """The scorer of the context at hand."""
+        return self._scorer
 
     def propose(self, tree: DraftTree, nodes: Sequence[int]) -> list[Array]:
         """The draft laws after ``nodes``."""

@@ -15,6 +15,7 @@ from resispec_core.errors import InputError
 from resispec_core.llama import models
 from resispec_core.llama.pair import Pair
 from resispec_core.llama.prompts import BUILT_IN, Prompt, spread_indices
+from resispec_core.llama.record_trees import Drafting, recorded_steps
 from resispec_core.llama.store import LogitsStore, Position, Row
 from resispec_core.llama.writer import StoreWriter
 
@@ -33,6 +34,7 @@ def record(
     rows_per_shard: int = 7,
     dtype: str = "float32",
     device: str = "cpu",
+    drafting: Drafting | None = None,
     progress: Progress | None = None,
 ) -> LogitsStore:
     """Run both models over the prompts and store their next-token rows at evenly spread positions.
@@ -42,11 +44,15 @@ def record(
     weights and activations; the log-softmax is taken in float32 and stored as fp16. ``progress(stage, done,
     total)`` is called before every stage and after every shard.
 
+    With ``drafting`` every position is one speculation step: a tree drafted after it, with the rows of both models at
+    its nodes (``tree_store``); position i draws with seed + i.
+
     A run that was interrupted is continued by the same call; one that is complete is opened, and no weights
     are loaded. Raises InputError before any weights are loaded wherever that is possible.
 
     Cost: one forward pass of each model per prompt (logits at the chosen positions only), and 4V bytes of
-    disk per position.
+    disk per position, or 2V bytes for every node and again for every inner node of a tree (16 MB for 5x3 at
+    V = 49,152).
     """
     if rows_per_shard < 1:
         raise InputError(f"rows per shard is {rows_per_shard}; pass at least 1")
@@ -55,7 +61,8 @@ def record(
     pair = Pair(target, draft, skip_layers, dtype, device)
     tokenizer = pair.tokenizer
     token_ids = [[int(i) for i in tokenizer(prompt.text)["input_ids"]] for prompt in prompts]
-    planned = plan_positions(prompts, token_ids, positions_per_prompt, tokenizer, pair.context_limit)
+    room = drafting.depth - 1 if drafting else 0
+    planned = plan_positions(prompts, token_ids, positions_per_prompt, tokenizer, pair.context_limit - room)
     tell("hashing weights", 0, 0)
     settings = {
         **pair.settings(),
@@ -67,15 +74,23 @@ def record(
             {"name": prompt.name, "text": prompt.text, "token_ids": ids}
             for prompt, ids in zip(prompts, token_ids, strict=True)
         ],
+        **({"drafting": drafting.to_json()} if drafting else {}),
     }
     writer = StoreWriter(Path(out), settings, planned, token_texts(tokenizer))
     if writer.done < len(planned):
         tell("loading models", writer.done, len(planned))
         pair.load()
+        steps = recorded_steps(pair, token_ids, planned, writer.done, drafting) if drafting else None
         rows = recorded_rows(pair, token_ids, planned[writer.done :])
         while writer.done < len(planned):
             tell("recording", writer.done, len(planned))
             wanted = min(rows_per_shard, len(planned) - writer.done)
+            if steps is not None:
+                found = [next(steps) for _ in range(wanted)]
+                target_rows, draft_rows = ([row for step in found for row in step[side]] for side in (1, 2))
+                trees = [step[0] for step in found]
+                writer.append(np.stack(target_rows), np.stack(draft_rows), trees)
+                continue
             shard = [next(rows) for _ in range(wanted)]
             writer.append(np.stack([row for row, _ in shard]), np.stack([row for _, row in shard]))
     tell("recording", writer.done, len(planned))

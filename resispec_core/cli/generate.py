@@ -19,16 +19,24 @@ from resispec_core.errors import InputError
     show_default=True,
     help="Depth (root counted) x branching, a topology file (.json), chain:4, eagle[:60:5:10], lookup[:4:3], or none.",
 )
-@click.option("--rule", "rule_name", default=None, help="Verification rule.  [default: shaped; deterministic]")
+@click.option(
+    "--rule", "rule_name", default=None, help="Verification rule.  [default: shaped; deterministic]"
+)
 @click.option("--draw", default=None, help="How siblings are drawn.  [default: the rule's first mode]")
-@click.option("--temperature", default=1.0, show_default=True, type=float, help="Of both models; 0 is greedy.")
+@click.option(
+    "--temperature", default=1.0, show_default=True, type=float, help="Of both models; 0 is greedy."
+)
 @click.option("--top-k", default=None, type=int, help="Keep the k most likely tokens, on both sides.")
 @click.option("--top-p", default=None, type=float, help="Nucleus mass, on both sides.")
 @click.option("--max-new-tokens", default=32, show_default=True, type=int)
 @click.option("--seed", default=0, show_default=True, type=int, help="Prompt i uses seed + i.")
 @click.option("--prompt", "texts", multiple=True, help="A text to continue; repeat for several.")
-@click.option("--prompts", "file", default=None, metavar="FILE", help="A text file, or .jsonl with a text a line.")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Keep results here (JSONL) and resume.")
+@click.option(
+    "--prompts", "file", default=None, metavar="FILE", help="A text file, or .jsonl with a text a line."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path, dir_okay=False), help="Keep results here (JSONL) and resume."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def generate(
     target: str,
@@ -52,8 +60,8 @@ def generate(
 ) -> None:
     """Continue prompts by speculative decoding: draft a tree, score it in one pass, verify it.
 
-    With an exact rule the text follows the target's law; at temperature 0 it is the target's greedy text. Without prompts
-    it continues 24 short texts that ship with the package. Run it again with the same --out to continue.
+    With an exact rule the text follows the target's law; at temperature 0 it is the target's greedy text. Without
+    prompts it continues 24 short texts that ship with the package. Run it again with the same --out to continue.
     """
     from resispec_core.llama.drafters import Sampling
     from resispec_core.llama.method import Method
@@ -82,6 +90,8 @@ def generate(
         print_json({**plan.to_json(), "results": results})
         return
     for prompt, result in zip(prompts, results, strict=True):
-        click.echo(f"--- {prompt.name}: {len(result['tokens'])} tokens in {len(result['steps'])} steps "
-                   f"({result['accepted_length']:.2f} a step), {result['seconds']:.1f} s")
+        click.echo(
+            f"--- {prompt.name}: {len(result['tokens'])} tokens in {len(result['steps'])} steps "
+            f"({result['accepted_length']:.2f} a step), {result['seconds']:.1f} s"
+        )
         click.echo(prompt.text + result["text"])

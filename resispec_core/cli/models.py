@@ -28,15 +28,26 @@ def options(*decorators: Any) -> Callable[[Any], Any]:
 
 
 pair_options = options(
-    click.option("--target", default="builtin", show_default=True, help="builtin, a model folder, or a .gguf file."),
+    click.option(
+        "--target", default="builtin", show_default=True, help="builtin, a model folder, or a .gguf file."
+    ),
     click.option("--draft", default=None, help="A model folder or .gguf file with the target's vocabulary."),
     click.option(
-        "--skip-layers", default=None, metavar="LAYERS", help="Draft: the target without these layers.  [default: 12-17]"
+        "--skip-layers",
+        default=None,
+        metavar="LAYERS",
+        help="Draft: the target without these layers.  [default: 12-17]",
     ),
-    click.option("--dtype", default="float32", show_default=True, help="Of weights: float32, bfloat16 or float16."),
+    click.option(
+        "--dtype", default="float32", show_default=True, help="Of weights: float32, bfloat16 or float16."
+    ),
     click.option("--device", default="cpu", show_default=True, help="cpu or cuda."),
     click.option(
-        "--threads", default=1, show_default=True, type=int, help="CPU threads; more than are free slow it down."
+        "--threads",
+        default=1,
+        show_default=True,
+        type=int,
+        help="CPU threads; more than are free slow it down.",
     ),
 )
 

@@ -34,10 +34,16 @@ from resispec_core.llama.prompts import BUILT_IN, read_prompts
 @click.option(
     "--threads", default=1, show_default=True, type=int, help="CPU threads; more than are free slow it down."
 )
-@click.option("--tree", default=None, help="Record a drafted tree at every position: 5x3, a topology file, or eagle.")
+@click.option(
+    "--tree", default=None, help="Record a drafted tree at every position: 5x3, a topology file, or eagle."
+)
 @click.option("--draw", default="iid", show_default=True, help="With --tree: how siblings are drawn.")
-@click.option("--temperature", default=1.0, show_default=True, type=float, help="With --tree: of the draft's draws.")
-@click.option("--seed", default=0, show_default=True, type=int, help="With --tree: position i draws with seed + i.")
+@click.option(
+    "--temperature", default=1.0, show_default=True, type=float, help="With --tree: of the draft's draws."
+)
+@click.option(
+    "--seed", default=0, show_default=True, type=int, help="With --tree: position i draws with seed + i."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def record(
     out: Path,

@@ -16,7 +16,7 @@ SHAPING = ("budgeting", "redistribution", "proxy")
 
 
 class Stopwatches:
-    """Seconds by component. On a GPU the device is synchronised before and after each, so the total is no throughput."""
+    """Seconds by component. A GPU is synchronised before and after each, so the total is no throughput."""
 
     def __init__(self, device: Any = "cpu") -> None:
         self._cuda = str(device).startswith("cuda")

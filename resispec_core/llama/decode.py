@@ -75,7 +75,7 @@ def steps(
     seed: int,
     stopwatch: Stopwatch = no_stopwatch,
 ) -> Iterator[Step]:
-    """Endless speculation steps after ``prompt``. Draft and verifier take their coins from separate streams of ``seed``.
+    """Endless speculation steps after ``prompt``. Draft and verifier have separate streams of coins from ``seed``.
 
     Exact (the emitted tokens follow the target's law) when ``rule`` is exact for the drafter's draw mode; at
     temperature 0 they are the target's greedy tokens whatever the rule.
@@ -126,7 +126,8 @@ def generate(
     """Up to ``max_new_tokens`` new tokens after ``prompt`` (token ids), by speculative decoding.
 
     ``target``: a LlamaForCausalLM in evaluation mode. Generation ends after a token of ``stop_tokens``. ``rule`` must
-    be meant for the drafter's draw mode. ``watch`` is called with every step, inside the timed part. Raises InputError before any work for a prompt that does not fit.
+    be meant for the drafter's draw mode. ``watch`` is called with every step, inside the timed part. Raises
+    InputError before any work for a prompt that does not fit.
     Cost: per step the drafter's passes, one pass of the target over the tree, and one ``verify`` a visited node.
     """
     sampling = sampling or Sampling()
@@ -135,9 +136,7 @@ def generate(
     tokens: list[int] = []
     walks: list[Walk] = []
     verified, margin, start = 0, float("inf"), perf_counter()
-    for step in steps(
-        target, drafter, prompt, rule=rule, sampling=sampling, seed=seed, stopwatch=stopwatch
-    ):
+    for step in steps(target, drafter, prompt, rule=rule, sampling=sampling, seed=seed, stopwatch=stopwatch):
         walks.append(step.walk)
         if watch is not None:
             watch(step)
@@ -146,9 +145,7 @@ def generate(
         for token in step.walk.tokens:
             tokens.append(token)
             if token in stop_tokens or len(tokens) == max_new_tokens:
-                return Generation(
-                    tuple(tokens), tuple(walks), verified, perf_counter() - start, margin
-                )
+                return Generation(tuple(tokens), tuple(walks), verified, perf_counter() - start, margin)
     raise AssertionError("steps are endless")
 
 

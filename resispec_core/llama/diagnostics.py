@@ -13,7 +13,13 @@ from resispec_core.trees import DraftTree, Walk
 
 
 def node_diagnostics(
-    tree: DraftTree, found: Walk, laws: dict[int, tuple[Array, Array | None]], rule: Rule, draw: str, *, law: bool
+    tree: DraftTree,
+    found: Walk,
+    laws: dict[int, tuple[Array, Array | None]],
+    rule: Rule,
+    draw: str,
+    *,
+    law: bool,
 ) -> list[dict[str, Any]]:
     """For each visited node with candidates: its level (root 1), the number of candidates, and the ceiling there.
 

@@ -95,7 +95,9 @@ def distill(
             f"cannot keep layer {kept[-1]}: the target has layers 0 to {config.num_hidden_layers - 1}"
         )
     if recipe.length > config.max_position_embeddings:
-        raise InputError(f"length is {recipe.length}; the target takes {config.max_position_embeddings} tokens")
+        raise InputError(
+            f"length is {recipe.length}; the target takes {config.max_position_embeddings} tokens"
+        )
     tokenizer = models.load_tokenizer(source)
     starts = _starts(texts, tokenizer)
     settings = {
@@ -119,7 +121,10 @@ def distill(
         **settings,
         "layers": len(kept),
         "losses": losses,
-        "overlap": {"before": before, "after": overlap(student, teacher.lm_head.weight, parts[-1], recipe.batch)},
+        "overlap": {
+            "before": before,
+            "after": overlap(student, teacher.lm_head.weight, parts[-1], recipe.batch),
+        },
     }
     tell("writing", 0, 0)
     student.half().save_pretrained(folder)
@@ -140,11 +145,7 @@ def shortened(model: Any, kept: Sequence[int]) -> Any:
         transformers.LlamaConfig(**(options | {"num_hidden_layers": len(kept)}))
     )
     student.load_state_dict(
-        {
-            name: weight
-            for name, weight in model.state_dict().items()
-            if not name.startswith("model.layers.")
-        },
+        {name: weight for name, weight in model.state_dict().items() if not name.startswith("model.layers.")},
         strict=False,
     )
     for mine, layer in zip(student.model.layers, kept, strict=True):
@@ -231,7 +232,9 @@ def _train(
     head = head.detach()
     for parameter in student.parameters():
         parameter.requires_grad_(False)
-    trained = [p.requires_grad_() for p in (*student.model.layers.parameters(), *student.model.norm.parameters())]
+    trained = [
+        p.requires_grad_() for p in (*student.model.layers.parameters(), *student.model.norm.parameters())
+    ]
     optimiser = torch.optim.AdamW(trained, lr=recipe.learning_rate, weight_decay=0.0)
     data = {name: torch.cat([part[name] for part in parts[:-1]]) for name in ("tokens", "hidden")}
     steps = -(-len(data["tokens"]) // recipe.batch)
@@ -279,7 +282,9 @@ def kl_and_gradient(mine: Any, theirs: Any, head: Any) -> tuple[float, Any]:
 
 def _rows(mine: Any, theirs: Any) -> Any:
     width = mine.shape[-1]
-    return zip(mine.reshape(-1, width).split(HEAD_ROWS), theirs.reshape(-1, width).split(HEAD_ROWS), strict=True)
+    return zip(
+        mine.reshape(-1, width).split(HEAD_ROWS), theirs.reshape(-1, width).split(HEAD_ROWS), strict=True
+    )
 
 
 def _keep(file: Path, trained: list[Any], optimiser: Any, losses: list[float]) -> None:
@@ -288,7 +293,11 @@ def _keep(file: Path, trained: list[Any], optimiser: Any, losses: list[float]) -
     tensors = {}
     for i, parameter in enumerate(trained):
         state = optimiser.state[parameter]
-        tensors |= {f"{i}.weight": parameter.detach(), f"{i}.m": state["exp_avg"], f"{i}.v": state["exp_avg_sq"]}
+        tensors |= {
+            f"{i}.weight": parameter.detach(),
+            f"{i}.m": state["exp_avg"],
+            f"{i}.v": state["exp_avg_sq"],
+        }
     steps = str(int(optimiser.state[trained[0]]["step"]))
     replace_file(file, save(tensors, metadata={"losses": json.dumps(losses), "steps": steps}))
 

@@ -1,7 +1,7 @@
 """End-to-end runs for `resispec speed --live`: one configuration a process, each prompt's result kept as it comes.
 
-``python -m resispec_core.llama.live SPEC`` runs one configuration; SPEC is the JSON of ``Configuration.spec``. The parent
-process never loads a model.
+``python -m resispec_core.llama.live`` runs one configuration, given as JSON on standard input. The parent process
+never loads a model.
 """
 
 from __future__ import annotations
@@ -50,7 +50,11 @@ class Configuration:
     @property
     def key(self) -> str:
         """The name of its journal."""
-        tree = Path(self.tree).stem.replace(":", "-") if self.tree.endswith(".json") else self.tree.replace(":", "-")
+        tree = (
+            Path(self.tree).stem.replace(":", "-")
+            if self.tree.endswith(".json")
+            else self.tree.replace(":", "-")
+        )
         kind = "breakdown-" if self.breakdown else ""
         return f"{kind}{self.system}-{tree}-T{self.temperature:g}"
 
@@ -76,7 +80,14 @@ def run_in_own_process(
     )
     command = [sys.executable, "-m", "resispec_core.llama.live"]
     environment = os.environ | {"OMP_NUM_THREADS": str(configuration.threads)}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as child:
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as child:
         assert child.stdin is not None
         assert child.stdout is not None
         assert child.stderr is not None
@@ -94,7 +105,9 @@ def run_in_own_process(
         raise InputError(f"{configuration.key}: {last[0]}")
 
 
-def run_here(configuration: Configuration, prompts: Sequence[Prompt], journal: Path) -> Iterator[tuple[int, int]]:
+def run_here(
+    configuration: Configuration, prompts: Sequence[Prompt], journal: Path
+) -> Iterator[tuple[int, int]]:
     """Run the configuration in this process; yields (prompts done, prompts) after every prompt.
 
     A prompt's result holds wall seconds of its decoding alone; the audits of its rows come after, untimed. In a
@@ -170,7 +183,7 @@ def _torch(threads: int) -> Any:
     torch, _ = libraries()
     torch.set_num_threads(threads)
     random.seed(0)
-    np.random.seed(0)  # noqa: NPY002  for libraries that use it; our own streams are generators
+    np.random.seed(0)
     torch.manual_seed(0)
     torch.backends.cudnn.deterministic = True
     return torch

@@ -32,7 +32,9 @@ class Method:
         found = self.verifier()
         if self.deterministic:
             if self.draw not in (None, "top-k"):
-                raise InputError(f"tree {self.tree!r} has deterministic candidates (top-k), not {self.draw!r}")
+                raise InputError(
+                    f"tree {self.tree!r} has deterministic candidates (top-k), not {self.draw!r}"
+                )
             found.draw_mode("top-k")
         elif self.draw is not None:
             found.draw_mode(draw_mode(self.draw))
@@ -94,11 +96,15 @@ class Method:
         defaults = (60, 5, 10) if self.kind == "eagle" else (4, 3)
         given = self.tree.split(":")[1:]
         if len(given) > len(defaults):
-            raise InputError(f"tree {self.tree!r} has {len(given)} numbers; {self.kind} takes {len(defaults)}")
+            raise InputError(
+                f"tree {self.tree!r} has {len(given)} numbers; {self.kind} takes {len(defaults)}"
+            )
         return [*(_number(self.tree, text) for text in given), *defaults[len(given) :]]
 
 
 def _number(tree: str, text: str) -> int:
     if not text.isdecimal() or len(text) > 6:
-        raise InputError(f"tree {tree!r}: {text!r} is not a number; write chain:4, eagle:60:5:10 or lookup:4:3")
+        raise InputError(
+            f"tree {tree!r}: {text!r} is not a number; write chain:4, eagle:60:5:10 or lookup:4:3"
+        )
     return int(text)

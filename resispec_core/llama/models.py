@@ -178,7 +178,9 @@ def new_cache() -> Any:
     return transformers.DynamicCache()
 
 
-def hidden_states(model: Any, tokens: Any, cache: Any = None, *, mask: Any = None, positions: Any = None) -> Any:
+def hidden_states(
+    model: Any, tokens: Any, cache: Any = None, *, mask: Any = None, positions: Any = None
+) -> Any:
     """The last hidden states after ``tokens`` (batch, n), normed, ready for the head: (batch, n, hidden).
 
     ``mask``: additive, (batch, 1, n, cached + n); causal where None. ``positions``: (batch, n), counted from 0;

@@ -22,7 +22,7 @@ from resispec_core.trees import DraftTree
 
 @dataclass(frozen=True)
 class Drafting:
-    """How the recorded trees are drafted. ``tree`` and ``draw`` as in ``method.Method``; position i draws with seed + i."""
+    """How the trees are drafted. ``tree`` and ``draw`` as in ``method.Method``; position i draws with seed + i."""
 
     tree: str
     draw: str = "iid"
@@ -40,7 +40,7 @@ class Drafting:
     @property
     def method(self) -> Method:
         """The method that drafts so (its rule only has to allow the draw mode)."""
-        draw = "top-k" if self.tree.split(":")[0] == "eagle" else self.draw
+        draw = "top-k" if self.tree.split(":")[0] in ("eagle", "lookup") else self.draw
         return Method(self.tree, "target-match", draw)
 
     @property
@@ -74,10 +74,14 @@ class RoundingScorer(TreeScorer):
 
     def logits(self, tree: DraftTree, nodes: Sequence[int]) -> Array:
         torch, _ = models.libraries()
-        rows = torch.log_softmax(torch.from_numpy(super().logits(tree, nodes)), dim=-1).to(torch.float16).numpy()
+        rows = (
+            torch.log_softmax(torch.from_numpy(super().logits(tree, nodes)), dim=-1).to(torch.float16).numpy()
+        )
         for node, row in zip(nodes, rows, strict=True):
             if np.isnan(row).any():
-                raise InputError("the model returns NaN at a tree node; its weights are damaged, or use float32")
+                raise InputError(
+                    "the model returns NaN at a tree node; its weights are damaged, or use float32"
+                )
             self.scored[tree.prefix(node)] = row
         return rows
 
@@ -85,7 +89,7 @@ class RoundingScorer(TreeScorer):
 def recorded_steps(
     pair: Pair, token_ids: Sequence[Sequence[int]], planned: Sequence[Position], done: int, drafting: Drafting
 ) -> Iterator[tuple[DraftTree, list[Row], list[Row]]]:
-    """The tree, the target rows at every node and the draft rows at every inner node, for positions from ``done`` on."""
+    """The tree, the target rows at every node and the draft rows at inner nodes, for positions from ``done`` on."""
     drafter = drafting.method.drafter(pair.draft, pair.vocabulary, Sampling(drafting.temperature))
     assert isinstance(drafter, ModelDrafter)
     drafter.scorer = RoundingScorer

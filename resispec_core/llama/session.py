@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ class Plan:
     """Everything that decides the tokens, besides the models: prompt i is decoded with seed + i."""
 
     method: Method
-    sampling: Sampling = Sampling()
+    sampling: Sampling = field(default_factory=Sampling)
     max_new_tokens: int = 32
     seed: int = 0
     prompts: tuple[Prompt, ...] = STARTS
@@ -44,8 +44,8 @@ def decode(
     """The result of every prompt, in order; those already in the journal ``out`` are not computed again.
 
     Everything that can be refused is refused before weights are loaded: this is a generator, so that is at the first
-    ``next``. Results: ``prompt``, ``text``, ``tokens``, ``steps`` (accepted index by visited node), ``accepted_length``,
-    ``verified``, ``seconds``, ``margin``.
+    ``next``. Results: ``prompt``, ``text``, ``tokens``, ``steps`` ([candidates, accepted] by visited node),
+    ``accepted_length``, ``verified``, ``seconds``, ``margin``.
     """
     tell = progress or silent
     ids = check_prompts(pair, plan)
@@ -78,6 +78,7 @@ def decode(
         result = describe(prompt, found, pair.tokenizer)
         if journal:
             journal.add(prompt.name, result)
+            result = journal.results[prompt.name]
         yield result
     tell("generating", len(plan.prompts), len(plan.prompts))
 

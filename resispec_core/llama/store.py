@@ -265,7 +265,8 @@ def _check_schema(file: Path, schema: object) -> None:
     newer = isinstance(schema, int) and schema > TREE_SCHEMA
     remedy = "upgrade resispec-core, or record again" if newer else "record again"
     raise InputError(
-        f"{file} has schema {schema!r}; this release reads schemas {SCHEMA} and {TREE_SCHEMA}: {remedy} with this release"
+        f"{file} has schema {schema!r}; this release reads schemas {SCHEMA} and {TREE_SCHEMA}: "
+        f"{remedy} with this release"
     )
 
 

@@ -79,9 +79,7 @@ class TreeStore(LogitsStore):
     def rows_at(self, i: int) -> tuple[Row, Row]:
         number, _ = self.place(i)
         (p, q), tree = self._starts[i], self.trees[i]
-        return self.read(
-            number, slice(p, p + len(tree.tokens)), slice(q, q + len(inner_nodes(tree)))
-        )
+        return self.read(number, slice(p, p + len(tree.tokens)), slice(q, q + len(inner_nodes(tree))))
 
     def step(self, i: int) -> RecordedStep:
         """The tree of position i with its laws, each made when it is asked for."""

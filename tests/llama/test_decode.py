@@ -54,7 +54,9 @@ def generated(model: Any, prompt: list[int], new: int) -> list[int]:
 
     ids = torch.tensor([prompt])
     mask = torch.ones_like(ids)
-    return model.generate(ids, attention_mask=mask, max_new_tokens=new, do_sample=False)[0, len(prompt) :].tolist()
+    return model.generate(ids, attention_mask=mask, max_new_tokens=new, do_sample=False)[
+        0, len(prompt) :
+    ].tolist()
 
 
 def decoded(pair: tuple[Any, Any], method: Method, prompt: list[int], new: int, **options: Any) -> Any:
@@ -66,7 +68,9 @@ def decoded(pair: tuple[Any, Any], method: Method, prompt: list[int], new: int, 
     )
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: f"{method.tree}-{method.rule}-{method.siblings}")
+@pytest.mark.parametrize(
+    "method", METHODS, ids=lambda method: f"{method.tree}-{method.rule}-{method.siblings}"
+)
 def test_greedy_output_is_the_models_own(pair: tuple[Any, Any], method: Method) -> None:
     for seed in range(20):
         prompt = np.random.default_rng(seed).integers(0, 16, 2 + seed % 5).tolist()
@@ -99,7 +103,9 @@ def test_a_target_row_of_another_node_changes_greedy_output(
     assert list(decoded(pair, METHODS[0], [1, 2, 3], 12).tokens) != own_greedy(pair[0], [1, 2, 3], 12)
 
 
-def rows_seen(pair: tuple[Any, Any], method: Method, sampling: Sampling, monkeypatch: pytest.MonkeyPatch) -> float:
+def rows_seen(
+    pair: tuple[Any, Any], method: Method, sampling: Sampling, monkeypatch: pytest.MonkeyPatch
+) -> float:
     """The worst TV between a law that the rule was given in a run and the law of that context, by hand in float64.
 
     At a node with candidates p and q are held against the oracle; the context is the prompt and the tokens emitted
@@ -136,7 +142,9 @@ def rows_seen(pair: tuple[Any, Any], method: Method, sampling: Sampling, monkeyp
     return worst
 
 
-@pytest.mark.parametrize("sampling", [Sampling(1.0), Sampling(2.5, top_p=0.9), Sampling(1.5, top_k=3)], ids=str)
+@pytest.mark.parametrize(
+    "sampling", [Sampling(1.0), Sampling(2.5, top_p=0.9), Sampling(1.5, top_k=3)], ids=str
+)
 @pytest.mark.parametrize("method", [METHODS[1], METHODS[4]], ids=["shaped", "without replacement"])
 def test_the_rule_sees_the_laws_of_its_own_context(
     pair: tuple[Any, Any], method: Method, sampling: Sampling, monkeypatch: pytest.MonkeyPatch
@@ -201,7 +209,9 @@ def test_bad_input_is_refused(pair: tuple[Any, Any]) -> None:
     for tree in ("eagle:x", "lookup:4:3:2", "chain:-1", "5y3"):
         with pytest.raises(InputError, match=r"is not a number|takes 2|not understood"):
             Method(tree, "deterministic", "top-k")
-    with pytest.raises(InputError, match="prompt 'a' has 60 tokens; with 4 new ones and a tree of depth 3 that is 65"):
+    with pytest.raises(
+        InputError, match="prompt 'a' has 60 tokens; with 4 new ones and a tree of depth 3 that is 65"
+    ):
         check_fits(60, 4, 3, 64, "prompt 'a'")
     check_fits(60, 3, 3, 64)
     with pytest.raises(InputError, match="the model takes 64"):
@@ -223,7 +233,9 @@ def test_the_longest_allowed_generation_fits_the_positions(pair: tuple[Any, Any]
     assert len(found.tokens) == 42
 
 
-@pytest.mark.skipif(os.environ.get("RESISPEC_SLOW") != "1", reason="minutes on the built-in model: set RESISPEC_SLOW=1")
+@pytest.mark.skipif(
+    os.environ.get("RESISPEC_SLOW") != "1", reason="minutes on the built-in model: set RESISPEC_SLOW=1"
+)
 def test_greedy_output_of_the_built_in_pair_on_its_own_prompts() -> None:
     from resispec_core.llama.pair import Pair
     from resispec_core.llama.prompts import STARTS
@@ -234,6 +246,6 @@ def test_greedy_output_of_the_built_in_pair_on_its_own_prompts() -> None:
         ids = pair.encode(prompt)
         found = decoded((pair.target, pair.draft), Method("4x2", "deterministic", "top-k"), ids, 24)
         own = own_greedy(pair.target, ids, 24)
-        # The hand-derived bound of float32 passes (llama_oracle) is 1e-3 of a logit here; none of the prompts is so close.
+        # The bound of float32 passes (llama_oracle) is 1e-3 of a logit here; none of the prompts is so close.
         assert found.margin > 1e-3, prompt.name
         assert list(found.tokens[: len(own)]) == own[: len(found.tokens)], prompt.name

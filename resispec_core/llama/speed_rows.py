@@ -12,6 +12,7 @@ import numpy as np
 
 from resispec_core.errors import InputError
 from resispec_core.llama.diagnostics import ceiling_length
+from resispec_core.llama.recorded import groups
 from resispec_core.llama.systems import PUBLISHED
 
 COLUMNS = (
@@ -57,7 +58,10 @@ def summarise(settings: dict[str, Any], results: Sequence[dict[str, Any]]) -> di
     nodes = [node for result in results for node in result.get("nodes", ())]
     audited = [node for node in nodes if "verdict" in node]
     verdicts = sorted({node["verdict"] for node in audited})
-    per_prompt = [sum(own) / len(own) for own in lengths]
+    per_prompt = [
+        float(np.mean([len(step) for result in own for step in result["steps"]]))
+        for own in groups(results).values()
+    ]
     bias = float(np.mean([node["total_variation"] for node in audited])) if audited else None
     if settings["system"] in PUBLISHED and bias is None and not settings["breakdown"]:
         raise InputError(f"{settings['system']} has no audited row yet, and is not reported without its bias")
@@ -65,7 +69,7 @@ def summarise(settings: dict[str, Any], results: Sequence[dict[str, Any]]) -> di
         "system": settings["system"],
         "tree": settings["tree"],
         "temperature": settings["sampling"]["temperature"],
-        "prompts": len(results),
+        "prompts": len(per_prompt),
         "tokens": tokens,
         "steps": steps,
         "verification_cost": sum(result["verified"] for result in results) / steps,

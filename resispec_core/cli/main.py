@@ -13,6 +13,7 @@ import click
 from resispec_core import __version__
 from resispec_core.cli.audit import audit
 from resispec_core.cli.compare import compare
+from resispec_core.cli.distill import distill
 from resispec_core.cli.doctor import doctor
 from resispec_core.cli.generate import generate
 from resispec_core.cli.info import info
@@ -20,6 +21,7 @@ from resispec_core.cli.record import record
 from resispec_core.cli.replay import replay
 from resispec_core.cli.rules import rules
 from resispec_core.cli.speed import speed
+from resispec_core.cli.tables import tables
 from resispec_core.errors import BudgetExceededError, InputError
 
 USAGE_ERROR, INCONCLUSIVE, INTERRUPTED, PIPE_CLOSED = 2, 3, 130, 141
@@ -35,7 +37,7 @@ def group() -> None:
     """
 
 
-for command in (audit, compare, replay, rules, record, info, generate, speed, doctor):
+for command in (audit, compare, replay, rules, record, info, generate, distill, speed, tables, doctor):
     group.add_command(command)
 
 

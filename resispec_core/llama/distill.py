@@ -290,7 +290,7 @@ def _rows(mine: Any, theirs: Any) -> Any:
 def _keep(file: Path, trained: list[Any], optimiser: Any, losses: list[float]) -> None:
     from safetensors.torch import save
 
-    tensors = {}
+    tensors: dict[str, Any] = {}
     for i, parameter in enumerate(trained):
         state = optimiser.state[parameter]
         tensors |= {

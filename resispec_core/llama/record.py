@@ -87,9 +87,9 @@ def record(
             wanted = min(rows_per_shard, len(planned) - writer.done)
             if steps is not None:
                 found = [next(steps) for _ in range(wanted)]
-                target_rows, draft_rows = ([row for step in found for row in step[side]] for side in (1, 2))
-                trees = [step[0] for step in found]
-                writer.append(np.stack(target_rows), np.stack(draft_rows), trees)
+                target_rows = np.stack([row for _, rows_p, _ in found for row in rows_p])
+                draft_rows = np.stack([row for _, _, rows_q in found for row in rows_q])
+                writer.append(target_rows, draft_rows, [tree for tree, _, _ in found])
                 continue
             shard = [next(rows) for _ in range(wanted)]
             writer.append(np.stack([row for row, _ in shard]), np.stack([row for _, row in shard]))

@@ -16,6 +16,8 @@ from resispec_core.llama.recorded import groups
 from resispec_core.llama.systems import PUBLISHED
 
 COLUMNS = (
+    "pair",
+    "source",
     "system",
     "tree",
     "temperature",
@@ -66,6 +68,8 @@ def summarise(settings: dict[str, Any], results: Sequence[dict[str, Any]]) -> di
     if settings["system"] in PUBLISHED and bias is None and not settings["breakdown"]:
         raise InputError(f"{settings['system']} has no audited row yet, and is not reported without its bias")
     return {
+        "pair": pair_label(settings),
+        "source": "recorded" if "recorded" in settings else "live",
         "system": settings["system"],
         "tree": settings["tree"],
         "temperature": settings["sampling"]["temperature"],
@@ -87,6 +91,16 @@ def summarise(settings: dict[str, Any], results: Sequence[dict[str, Any]]) -> di
         "audited_rows": len(audited),
         **({"components": _components(results)} if settings["breakdown"] else {}),
     }
+
+
+def pair_label(settings: dict[str, Any]) -> str:
+    """The target and the draft, in words."""
+    models = settings.get("recorded", settings)
+    target, draft = models["target"], models["draft"]
+    skipped = draft.get("layers_skipped")
+    if not skipped:
+        return f"{target['id']} + {draft['id']}"
+    return f"{target['id']} without {len(skipped)} of {target['layers']} layers ({skipped[0]}-{skipped[-1]})"
 
 
 def acceptance_by_index(visits: Iterable[Sequence[int]]) -> list[float]:

@@ -1,4 +1,4 @@
-"""`resispec generate`, `resispec speed --live` and `resispec distill` on tiny models; what they refuse, and resuming."""
+"""`resispec generate` and `resispec speed --live` on tiny models: what they refuse, and resuming."""
 
 from __future__ import annotations
 

@@ -219,7 +219,8 @@ def test_the_command(recorded: TreeStore, tmp_path: Path) -> None:
     result = CliRunner().invoke(speed, [*options, "--system", "shaped", "--json"], catch_exceptions=False)
     row = json.loads(result.stdout)["rows"][0]
     assert (row["system"], row["tree"], row["prompts"]) == ("shaped", "3x2", 2)
-    assert (tmp_path / "results" / "speed.csv").read_text().splitlines()[1].startswith("shaped,3x2,1.0,2,")
+    line = (tmp_path / "results" / "speed.csv").read_text().splitlines()[1]
+    assert line.split(",")[1:6] == ["recorded", "shaped", "3x2", "1.0", "2"]
     table = CliRunner().invoke(speed, options, catch_exceptions=False).stdout
     assert "resispec" in table
     assert "BIASED" in table

@@ -12,6 +12,7 @@ import numpy as np
 
 from resispec_core.errors import InputError
 from resispec_core.llama.diagnostics import ceiling_length
+from resispec_core.llama.method import Method
 from resispec_core.llama.recorded import groups
 from resispec_core.llama.systems import PUBLISHED
 
@@ -20,6 +21,7 @@ COLUMNS = (
     "source",
     "system",
     "tree",
+    "budget",
     "temperature",
     "prompts",
     "tokens",
@@ -72,6 +74,7 @@ def summarise(settings: dict[str, Any], results: Sequence[dict[str, Any]]) -> di
         "source": "recorded" if "recorded" in settings else "live",
         "system": settings["system"],
         "tree": settings["tree"],
+        "budget": _budget(settings),
         "temperature": settings["sampling"]["temperature"],
         "prompts": len(per_prompt),
         "tokens": tokens,
@@ -91,6 +94,18 @@ def summarise(settings: dict[str, Any], results: Sequence[dict[str, Any]]) -> di
         "audited_rows": len(audited),
         **({"components": _components(results)} if settings["breakdown"] else {}),
     }
+
+
+def _budget(settings: dict[str, Any]) -> int:
+    """Positions of the tree as it was asked for: systems with one budget are compared with one another."""
+    parents = settings.get("drafting", {}).get("parents")
+    if parents:
+        return len(parents)
+    head, *numbers = str(settings["tree"]).split(":")
+    if head == "eagle":
+        return int(numbers[0]) if numbers else 60
+    topology = Method(str(settings["tree"]), "specinfer").topology()
+    return len(topology) if topology else 1
 
 
 def pair_label(settings: dict[str, Any]) -> str:

@@ -74,13 +74,7 @@ def sheets(rows: Sequence[Row], store: LogitsStore | None = None, *, positions: 
     found = [
         _versus(timed, "Table 1", "ResiSpec and SpecInfer: accepted length and throughput", TABLE_1),
         _versus(timed, "Table 2", "Sequoia and EAGLE-style trees", TABLE_2),
-        _versus(
-            timed,
-            "Table 3",
-            "Tree shapes: throughput by depth and branching",
-            ("specinfer", "resispec", "shaped"),
-            2,
-        ),
+        _table_3(timed),
         *([_table_4(store, positions), _table_5(store, positions)] if store is not None else []),
         _table_6(timed),
         implied_sheet(),
@@ -108,7 +102,7 @@ def _versus(
         return None
     lines = []
     several = len({(row["pair"], row["source"]) for row in own}) > 1
-    for group in _grouped(own, ("pair", "source", "temperature", "verification_cost")):
+    for group in _grouped(own, ("pair", "source", "temperature", "budget")):
         group.sort(key=lambda row: systems.index(row["system"]))
         base = group[0]["tokens_per_second"]
         where = f" ({group[0]['source']}, {group[0]['pair']})" if several else ""
@@ -129,6 +123,50 @@ def _cells(row: Row, base: float, where: str) -> tuple[str, ...]:
         row["verdict"] or "–",
         _number(row["total_variation"], 3),
     )
+
+
+COMPARED = ("specinfer", "resispec", "shaped")
+
+
+def _table_3(rows: Sequence[Row]) -> Sheet:
+    """Tree shapes side by side: throughput first, as the paper has it."""
+    lines = []
+    for group in _grouped(
+        [row for row in rows if row["system"] in COMPARED], ("pair", "source", "temperature", "tree")
+    ):
+        cells = {row["system"]: row for row in group}
+        if len(cells) < len(COMPARED):
+            continue
+        speeds, lengths = (
+            [cells[name][key] for name in COMPARED] for key in ("tokens_per_second", "accepted_length")
+        )
+        lines.append(
+            (
+                group[0]["tree"],
+                str(group[0]["budget"]),
+                f"{group[0]['temperature']:g}",
+                group[0]["source"],
+                *(f"{speed:.1f}" for speed in speeds),
+                f"{speeds[1] / speeds[0]:.2f}",
+                *(f"{length:.2f}" for length in lengths),
+                _number(cells["specinfer"]["ceiling_length"], 2),
+                _number(cells["resispec"]["total_variation"], 3),
+            )
+        )
+    columns = (
+        *(
+            "tree",
+            "cost",
+            "T",
+            "run",
+            "specinfer tok/s",
+            "resispec tok/s",
+            "shaped tok/s",
+            "resispec/specinfer",
+        ),
+        *("specinfer length", "resispec length", "shaped length", "ceiling", "TV of resispec"),
+    )
+    return Sheet("Table 3", "Table 3. Tree shapes: throughput and accepted length", columns, tuple(lines))
 
 
 def _table_4(store: LogitsStore, positions: int) -> Sheet:
@@ -162,7 +200,8 @@ def _table_5(
 ) -> Sheet:
     """SpecInfer by number of candidates, as the paper: accepted length at depth 4 and gain a candidate."""
     pairs = list(_laws(store, positions, 1.0))
-    lines, before = [], None
+    lines: list[tuple[str, ...]] = []
+    before: tuple[int, float] | None = None
     for n in counts:
         own = {rule: _acceptance(rule, pairs, n) for rule in ("specinfer", "shaped", "optimal")}
         length = accepted_length(own["specinfer"], depth)

@@ -55,7 +55,7 @@ class ResiSpec(SequentialRule):
     remaining capacity; ``waterfill``, i.e. r = min(c·q, p) with c solved for Σr = Z; ``uniform``, the same
     amount to every token until it is full.
     ``budget``: ``local`` is Algorithm 1's Z = q(x₀) − p(x₀); ``eq13`` is the text's
-    Z = max(min_{q>0} p/q, |q(x₀) − p(x₀)|).
+    ``Z = max(min_{q>0} p/q, |q(x₀) − p(x₀)|)``.
 
     Per rejection, with budget ``local``: Σk = 1, k ≥ 0, k(x₀) = q(x₀), 0 ≤ r ≤ p, Σr = Σs = Z, r·s = 0.
     With ``eq13`` a larger Z can exceed what p − r can hold, and the slack beyond q(x₀) − p(x₀) has no

@@ -61,8 +61,9 @@ class ResiSpec(SequentialRule):
     With ``eq13`` a larger Z can exceed what p − r can hold, and the slack beyond q(x₀) − p(x₀) has no
     token to go to; then Σr < Z or Σk < 1 (the law uses only norm(r), which stays defined).
 
-    Not exact, for almost every (p, q) and every redistribution. Cost: O(V log V) a rejection.
-    proofs/formal: ``published_exact_iff``, ``published_biased``, ``proportional_law`` and ``waterfilling_law``.
+    Not exact, for almost every (p, q) and every redistribution; over fixed candidates (``top-k``) it is, being the
+    rule ``deterministic`` there. Cost: O(V log V) a rejection. proofs/formal: ``published_exact_iff``,
+    ``published_biased``, ``proportional_law``, ``waterfilling_law`` and ``published_fixed_exact``.
     Source: ResiSpec (2608.24411), Definition 1, Eq. 12–13, Algorithm 1.
     """
 

@@ -1,7 +1,8 @@
 """Documents whose commands are run and whose numbers are compared with what the commands print.
 
 A ``console`` block is one ``$ command`` with its output. A ``python`` block is run as it stands; the ``text``
-block after it is its output. A ``py`` block is a file of tests, which must pass. A ``yaml`` block is a workflow, whose
+block after it is its output. A ``py`` block is a file of tests, which must pass; without a test it is code that cannot
+run here, of which the names it imports from this package are checked. A ``yaml`` block is a workflow, whose
 ``resispec`` steps must succeed. In the prose of a section every fraction and decimal must be a number that the
 section's own commands take or print (decimals rounded to the digits shown).
 
@@ -10,7 +11,9 @@ Run as a script it writes the outputs anew: ``python tests/cli/documents.py docs
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import importlib
 import io
 import math
 import re
@@ -67,6 +70,20 @@ def steps(body: str) -> list[Step]:
 def blocks(text: str, language: str) -> list[str]:
     """The contents of every block in ``language``."""
     return [content for name, content in FENCE.findall(text) if name == language]
+
+
+def missing_imports(program: str) -> list[str]:
+    """What ``program`` imports from this package that is not there."""
+    missing = []
+    for node in ast.walk(ast.parse(program)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("resispec_core"):
+            try:
+                module = importlib.import_module(str(node.module))
+            except ImportError:
+                missing.append(str(node.module))
+                continue
+            missing += [f"{node.module}.{name.name}" for name in node.names if not hasattr(module, name.name)]
+    return missing
 
 
 def indented_commands(text: str) -> list[list[str]]:

@@ -77,6 +77,7 @@ TEST_FILES = [
     pytest.param(block, id=f"{name}: {place}")
     for name, text in PAGES.items()
     for place, block in enumerate(documents.blocks(text, "py"))
+    if "def test_" in block
 ]
 
 
@@ -94,6 +95,13 @@ def test_a_test_shown_on_a_page_passes(block: str, tmp_path: Path) -> None:
     done = run_tests(block, tmp_path)
     assert done.returncode == 0, done.stdout[-3000:]
     assert "1 passed" in done.stdout
+
+
+def test_code_that_is_only_shown_names_what_exists() -> None:
+    shown = [block for text in PAGES.values() for block in documents.blocks(text, "py")]
+    assert [fault for block in shown for fault in documents.missing_imports(block)] == []
+    wrong = "from resispec_core.audits import audit\nfrom resispec_core import audit, autid\nfrom torch import nothing"
+    assert documents.missing_imports(wrong) == ["resispec_core.audits", "resispec_core.autid"]
 
 
 @pytest.mark.parametrize("name", [name for name, text in PAGES.items() if documents.blocks(text, "yaml")])

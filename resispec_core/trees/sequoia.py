@@ -9,7 +9,10 @@ import numpy as np
 
 from resispec_core.arrays import Array
 from resispec_core.errors import InputError
-from resispec_core.trees.topology import MAX_NODES, Topology
+from resispec_core.trees.topology import Topology
+
+MAX_BUDGET = 2048
+"""Beyond it one level of the program needs more than a second and 100 MB."""
 
 
 def sequoia(budget: int, acceptance: Sequence[Any], max_depth: int | None = None) -> Topology:
@@ -66,8 +69,8 @@ def sequoia(budget: int, acceptance: Sequence[Any], max_depth: int | None = None
 
 
 def _checked(budget: int, acceptance: Sequence[Any], max_depth: int | None) -> Array:
-    if not 1 <= budget <= MAX_NODES:
-        raise InputError(f"budget is {budget}; it counts positions, the root included: 1 to {MAX_NODES}")
+    if not 1 <= budget <= MAX_BUDGET:
+        raise InputError(f"budget is {budget}; it counts positions, the root included: 1 to {MAX_BUDGET}")
     if max_depth is not None and max_depth < 1:
         raise InputError(f"max_depth is {max_depth}; it counts levels, the root included, so at least 1")
     chances = np.array(list(acceptance))

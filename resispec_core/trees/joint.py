@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from resispec_core.arrays import Array
 from resispec_core.audit.enumerate import enumerate_paths
 from resispec_core.audit.marginal import rounding_bound
@@ -40,7 +42,8 @@ Shape: TypeAlias = "tuple[Shape, ...]"
 """A subtree without its numbering: the shapes of its children, in order."""
 MAX_SEQUENCES = 2**14
 MAX_STATES = 2**18
-"""Budgets of one audit: V^L, and (subtree, prefix) pairs."""
+MAX_DEPTH = 128
+"""Budgets of one audit: V^L, (subtree, prefix) pairs, and levels of a tree."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +197,6 @@ class _Steps:
         self.rows = lru_cache(None)(self._rows)
         self.topology = lru_cache(None)(self._topology)
         self.branches = lru_cache(None)(self._branches)
-        self._parts: dict[Any, tuple[Array, ...]] = {}
 
     def _rows(self, prefix: Tokens) -> tuple[Array, Array]:
         p = law(self._target(prefix), name=f"target row after {list(prefix)}")
@@ -203,7 +205,12 @@ class _Steps:
         return p, q
 
     def _topology(self, prefix: Tokens) -> Topology:
-        return self._plan if isinstance(self._plan, Topology) else self._plan(prefix)
+        found = self._plan if isinstance(self._plan, Topology) else self._plan(prefix)
+        if found.depth > MAX_DEPTH:
+            raise BudgetExceededError(
+                f"the tree has {found.depth} levels, over the budget of {MAX_DEPTH}; audit a smaller one"
+            )
+        return found
 
     def _branches(self, prompt: Tokens, shape: Shape, path: Tokens) -> list[tuple[Shape | None, list[Any]]]:
         """What can happen at a node: (shape of the subtree to go on with, mass of each token), None at the end.
@@ -220,11 +227,7 @@ class _Steps:
             return [(None, p.tolist())]
         count = candidates_of(self.mode, q, len(shape))
         self.most = max(self.most, count)
-        key = tuple(p), tuple(q), count
-        if key not in self._parts:
-            found = enumerate_paths(self.rule, p, q, count, drawn_as=self.mode, assumed=self.mode)
-            self._parts[key] = found.parts
-        *accepted, resampled = self._parts[key]
+        *accepted, resampled = _node_parts(self.rule, self.mode, tuple(p), tuple(q), count)
         merged: dict[Shape, Array] = {}
         for below, masses in zip(shape, accepted, strict=False):
             merged[below] = merged[below] + masses if below in merged else masses
@@ -264,6 +267,15 @@ class _Steps:
             )
 
         return tokens(_shape(self.topology(prompt)), ())
+
+
+@lru_cache(1024)
+def _node_parts(
+    rule: Rule, mode: DrawMode, p: tuple[Any, ...], q: tuple[Any, ...], count: int
+) -> tuple[Array, ...]:
+    """Mass put on each token by accepting candidate 0, 1, … and, last, by the resample, at one node."""
+    target, draft = np.array(p), np.array(q)
+    return enumerate_paths(rule, target, draft, count, drawn_as=mode, assumed=mode).parts
 
 
 @lru_cache(256)

@@ -4,7 +4,7 @@ from resispec_core.trees.drafting import ABSENT, DraftTree, draft_tree, tree_of,
 from resispec_core.trees.eagle import eagle
 from resispec_core.trees.files import describe, load, picture, read_topology, save
 from resispec_core.trees.joint import JointReport, audit_tree, replay_tree, tree_step
-from resispec_core.trees.sequoia import sequoia
+from resispec_core.trees.sequoia import measured_acceptance, sequoia
 from resispec_core.trees.topology import (
     Topology,
     breadth_first,
@@ -31,6 +31,7 @@ __all__ = [
     "eagle",
     "expected_tokens",
     "load",
+    "measured_acceptance",
     "parse_topology",
     "picture",
     "read_topology",

@@ -300,10 +300,21 @@ class ForgetsTheResample(Step):
         return found.tokens
 
 
+class TopKVerifiedAsSampled(Step):
+    """EAGLE-2's likeliest tokens are verified by dividing by the draft's probabilities, as if they had been sampled."""
+
+    draw = "top-k"
+    topology = complete(2, 2)
+
+    def walked(self, tree, rows, rng):
+        return walk(tree, rows, self.rule, rng, draw="iid").tokens
+
+
 FAULTS = [
     TargetRowOfParent, DraftRowOfParent, BonusFromParent, BonusFromLastNode, RowsOfFirstSibling, StaleResidual,
     LongestPath, DeepestFirst, DropsUnlikelyTokens, KeepsTheBestOfSampled, RemovesDuplicates, SortsSampledSiblings,
     VerifiesPlaceholders, OneCoinForAll, ForgetsTheResample,
+    TopKVerifiedAsSampled,
 ]  # fmt: skip
 
 

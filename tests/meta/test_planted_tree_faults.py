@@ -313,8 +313,7 @@ class TopKVerifiedAsSampled(Step):
 FAULTS = [
     TargetRowOfParent, DraftRowOfParent, BonusFromParent, BonusFromLastNode, RowsOfFirstSibling, StaleResidual,
     LongestPath, DeepestFirst, DropsUnlikelyTokens, KeepsTheBestOfSampled, RemovesDuplicates, SortsSampledSiblings,
-    VerifiesPlaceholders, OneCoinForAll, ForgetsTheResample,
-    TopKVerifiedAsSampled,
+    VerifiesPlaceholders, OneCoinForAll, ForgetsTheResample, TopKVerifiedAsSampled,
 ]  # fmt: skip
 
 

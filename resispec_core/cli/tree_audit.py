@@ -30,7 +30,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "--tables",
         type=int,
         metavar="N",
-        help=f"With --tree: random pairs of Markov tables. Default: {TABLES}.",
+        help=f"With --tree: pairs of small Markov tables, all but the first random. Default: {TABLES}.",
     ),
     click.option("--seed", type=int, help="With --tree: of the random tables. Default: 0."),
 )

@@ -123,8 +123,8 @@ def audit_tree(
 
     Steps are repeated until ``horizon`` tokens follow ``prompt``, a longer last step is cut, and the law of those
     tokens, over every draft tree and every coin, is compared with the target's. Rational tables: exact means zero.
-    Float tables: within L·``rounding_bound`` (every emitted token is one verification, each off by at most that, and
-    products and sums of L + 1 factors ≤ 1 add less than one further stage each, which its n + 2 stages include).
+    Float tables: within L·``rounding_bound``. Each of the L tokens is one verification, off by at most that in total
+    mass; the few roundings of its product and sum lie within the comparison stage that the bound includes.
 
     ``draw``: how siblings are drawn, by default the rule's first mode. ``stop``: see ``drafting.Stop``.
     Cannot detect: faults of an engine that drafts or walks otherwise than ``draft_tree`` and ``walk`` do; for those see

@@ -109,7 +109,7 @@ def test_the_published_rule_is_biased_on_trees(redistribution, draw):
 
 
 def test_the_stated_joint_bias():
-    """Figures quoted in docs/trees.md."""
+    """One table in exact figures: the first token alone, two, three."""
     report = audit_tree("resispec", *hard_pair(3), complete(3, 2))
     assert report.by_length == (Fraction(11, 54), Fraction(102607, 423738), Fraction(15083239, 62289486))
 

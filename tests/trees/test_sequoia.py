@@ -5,13 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 from math import prod
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tree_cases import ordered_trees, topologies
 
 from resispec_core import InputError, audit, parse_law
-from resispec_core.trees import Topology, chain, complete, expected_tokens, sequoia
+from resispec_core.trees import Topology, chain, complete, expected_tokens, measured_acceptance, sequoia
 
 TREES = {nodes: list(ordered_trees(nodes)) for nodes in range(1, 8)}
 
@@ -107,3 +108,23 @@ def test_expected_tokens_wants_an_acceptance_for_every_sibling():
         InputError, match="the topology has 3 siblings under one parent, but acceptance has 2"
     ):
         expected_tokens(complete(2, 3), [0.5, 0.1])
+
+
+def test_measured_acceptance_is_the_mean_of_the_audits():
+    pairs = [(parse_law("1/2,3/10,1/5"), parse_law("1/5,3/10,1/2")), (parse_law("1/2,1/4,1/4"),) * 2]
+    found = measured_acceptance("specinfer", pairs, 2)
+    own = [audit("specinfer", *pair, 2).acceptance_by_candidate for pair in pairs]
+    assert found == pytest.approx([float(one + other) / 2 for one, other in zip(*own, strict=True)])
+    assert own[1] == (1, 0)
+    assert sequoia(4, found).cost == 4
+
+
+def test_acceptance_that_is_only_bounded_is_refused():
+    p, q = np.random.default_rng(1).dirichlet(np.ones(300), size=2)
+    with pytest.raises(
+        InputError, match="pair 0: the acceptance of specinfer under without-replacement draws"
+    ):
+        measured_acceptance("specinfer", [(p, q)], 4, draw="without-replacement")
+    assert len(measured_acceptance("specinfer", [(p, q)], 4)) == 4
+    with pytest.raises(InputError, match="no pair of laws"):
+        measured_acceptance("specinfer", [], 4)

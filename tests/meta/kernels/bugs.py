@@ -99,7 +99,7 @@ BUGS = (
     Bug("water level never raised", "level.cuh",
         "if (!over && deficit <= vocabulary && deficit", "if (!over && deficit <= goal && deficit", "plain", WATER),
     Bug("full level not noticed", "level.cuh",
-        "(slope == 0.0 || at_full)) return", "(slope == 0.0 || (at_full && over))) return", "plain", WATER),
+        "at_full = true;\n            height = most", "high = most", "plain", WATER),
     Bug("horizon search stops at any root", "stage_b.cu",
         "if (end <= near) low = horizon;", "if (end <= near) return horizon;", "plain", SHAPED),
     Bug("half exponent off by one", "common.cuh", "(u64)(exponent + 1008u)", "(u64)(exponent + 1007u)", "plain",

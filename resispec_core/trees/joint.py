@@ -368,7 +368,7 @@ def replay_tree(
 
 
 class _BySelection(SetRule):
-    """A set rule that runs on the three coins of ``SetRule.verify``: select, accept, resample."""
+    """A set rule that runs on the three coins of ``SetRule.decide``: select, accept, resample."""
 
     def __init__(self, rule: SetRule) -> None:
         self._rule = rule

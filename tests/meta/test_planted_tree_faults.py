@@ -254,12 +254,12 @@ class VerifiesPlaceholders(Step):
 class Tolerant(SpecInfer):
     """Divides by the law of a draw that cannot have happened, as a kernel would: accepts what has no draft mass."""
 
-    def verify(self, target, draft, tokens, coins, draw=None):
-        mode, residual = draw_mode(draw), target
+    def decide(self, row, tokens, coins):
+        residual = row.target
         for index, token in enumerate(tokens):
-            row = mode.conditional(draft, np.array(tokens[:index], dtype=int), len(tokens))
-            stage = Stage(target, row, residual, index, len(tokens))
-            if row[token] == 0 or coins[index] < self.accept(stage)[token]:
+            draft = row.mode.conditional(row.draft, np.array(tokens[:index], dtype=int), len(tokens))
+            stage = Stage(row.target, draft, residual, index, len(tokens))
+            if draft[token] == 0 or coins[index] < self.accept(stage)[token]:
                 return Outcome(token, index)
             residual = self.reject(stage, np.array(token))
         return Outcome(inverse_cdf(residual, coins[-1]), -1)

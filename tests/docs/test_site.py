@@ -23,6 +23,7 @@ PUBLIC = (
     "resispec_core.rules",
     "resispec_core.audit",
     "resispec_core.audit.replay",
+    "resispec_core.trees",
     "resispec_core.adapters",
     "resispec_core.testing",
     "resispec_core.gpu",

@@ -13,6 +13,7 @@ from resispec_core.audit.positions import summarise, worst
 from resispec_core.audit.verdict import EXIT_CODES, AuditReport
 from resispec_core.cli.output import print_json, print_tables, progress, show, table
 from resispec_core.cli.sampler import audit_installed, audit_sampler, refuse, sampler_options
+from resispec_core.cli.tree_audit import audit_on_tree, tree_options
 from resispec_core.drafts import DRAW_MODES
 from resispec_core.errors import InputError
 from resispec_core.laws import law_from_logits, parse_law
@@ -23,6 +24,7 @@ from resispec_core.rules import rule as named_rule
 DEFAULT_RULES = ("resispec", "specinfer")
 INTERRUPTED = 130
 WORST_SHOWN = 5
+FILTERS = ("--temperature", "--top-k", "--top-p", "--min-p")
 
 
 @click.command()
@@ -60,6 +62,7 @@ WORST_SHOWN = 5
 @click.option("--top-k", type=int, default=None, help="Filter on both rows of logits.")
 @click.option("--top-p", type=float, default=None, help="Filter on both rows of logits.")
 @click.option("--min-p", type=float, default=None, help="Filter on both rows of logits.")
+@tree_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def audit(
     subject: str | None,
@@ -83,6 +86,9 @@ def audit(
     top_k: int | None,
     top_p: float | None,
     min_p: float | None,
+    tree: str | None,
+    tables: int | None,
+    seed: int | None,
     as_json: bool,
 ) -> int:
     """Say whether a verification rule, or the sampler CALLABLE, keeps the target law.
@@ -90,7 +96,8 @@ def audit(
     The law of the token it returns, over every candidate, coin and resample, against the target law; and its
     acceptance against the most that any exact rule can reach.
 
-    Without --target and --draft the rule is audited at every position of recorded Llama logits.
+    Without --target and --draft the rule is audited at every position of recorded Llama logits. With --tree it is
+    audited on draft trees over small random models: the law of the first tokens of repeated steps.
 
     CALLABLE is module:name or path/to/file.py:name. Its code is loaded and run here, unmodified, on inputs the suite
     picks (or on --target and --draft), under a random source that visits every outcome.
@@ -106,6 +113,7 @@ def audit(
         "--top-p": top_p,
         "--min-p": min_p,
     }
+    of_trees = {"--tree": tree, "--tables": tables, "--seed": seed}
     of_samplers = {
         "--signature": signature,
         "--horizon": horizon,
@@ -116,10 +124,10 @@ def audit(
     }
     if package is not None:
         of_pairs = {"CALLABLE": subject, "--target": target, "--draft": draft, "--candidates": candidates}
-        refuse(of_pairs | {"--draw": draw} | of_samplers | of_rules, "does not go with --package")
+        refuse(of_pairs | {"--draw": draw} | of_samplers | of_rules | of_trees, "does not go with --package")
         return audit_installed(package, as_json=as_json)
     if subject is not None:
-        refuse(of_rules, f"is about rules, and {subject} is a callable")
+        refuse(of_rules | of_trees, f"is about rules, and {subject} is a callable")
         return audit_sampler(
             subject,
             target=target,
@@ -134,6 +142,21 @@ def audit(
             write_to=write_to,
             as_json=as_json,
         )
+    if tree is not None:
+        of_pairs = {"--target": target, "--draft": draft, "--candidates": candidates}
+        of_rows = {name: of_rules[name] for name in ("--mismatched", "--logits", *FILTERS)}
+        of_samplers.pop("--horizon")
+        refuse(of_pairs | of_rows | of_samplers, "does not go with --tree")
+        return audit_on_tree(
+            _configured(names or DEFAULT_RULES, redistribution, budget),
+            tree,
+            draw=draw,
+            horizon=horizon,
+            count=tables,
+            seed=seed,
+            as_json=as_json,
+        )
+    refuse(of_trees, "goes with --tree")
     refuse(of_samplers, "needs a CALLABLE (module:name or path/to/file.py:name)")
     rules = _configured(names or DEFAULT_RULES, redistribution, budget)
     how: dict[str, Any] = {"draw": draw, "mismatched": mismatched}

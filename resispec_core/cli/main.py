@@ -22,6 +22,7 @@ from resispec_core.cli.replay import replay
 from resispec_core.cli.rules import rules
 from resispec_core.cli.speed import speed
 from resispec_core.cli.tables import tables
+from resispec_core.cli.trees import trees
 from resispec_core.errors import BudgetExceededError, InputError
 
 USAGE_ERROR, INCONCLUSIVE, INTERRUPTED, PIPE_CLOSED = 2, 3, 130, 141
@@ -37,7 +38,7 @@ def group() -> None:
     """
 
 
-for command in (audit, compare, replay, rules, record, info, generate, distill, speed, tables, doctor):
+for command in (audit, compare, replay, rules, trees, record, info, generate, distill, speed, tables, doctor):
     group.add_command(command)
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from resispec_core.arrays import Array
+from resispec_core.audit import audit
 from resispec_core.errors import InputError
-from resispec_core.trees.topology import MAX_NODES, Topology
+from resispec_core.rules import Rule
+from resispec_core.trees.topology import Topology
+
+MAX_BUDGET = 2048
+"""Beyond it one level of the program needs more than a second and 100 MB."""
 
 
 def sequoia(budget: int, acceptance: Sequence[Any], max_depth: int | None = None) -> Topology:
@@ -66,8 +71,8 @@ def sequoia(budget: int, acceptance: Sequence[Any], max_depth: int | None = None
 
 
 def _checked(budget: int, acceptance: Sequence[Any], max_depth: int | None) -> Array:
-    if not 1 <= budget <= MAX_NODES:
-        raise InputError(f"budget is {budget}; it counts positions, the root included: 1 to {MAX_NODES}")
+    if not 1 <= budget <= MAX_BUDGET:
+        raise InputError(f"budget is {budget}; it counts positions, the root included: 1 to {MAX_BUDGET}")
     if max_depth is not None and max_depth < 1:
         raise InputError(f"max_depth is {max_depth}; it counts levels, the root included, so at least 1")
     chances = np.array(list(acceptance))
@@ -83,3 +88,26 @@ def _checked(budget: int, acceptance: Sequence[Any], max_depth: int | None) -> A
             "accepted one, which exclude one another (acceptance_by_candidate, not conditional_acceptance)"
         )
     return chances
+
+
+def measured_acceptance(
+    rule: Rule | str, pairs: Iterable[tuple[Array, Array]], candidates: int, *, draw: str | None = None
+) -> tuple[float, ...]:
+    """Mean probability that candidate k is the one accepted, over ``pairs`` (target, draft): what ``sequoia`` takes.
+
+    From the audit of each pair, not from samples. Raises ``InputError`` where an audit is only a bound (some rules at
+    large vocabularies when candidates are drawn without replacement). Cost: one audit a pair.
+    """
+    found: list[Array] = []
+    for place, (target, draft) in enumerate(pairs):
+        report = audit(rule, target, draft, candidates, draw=draw)
+        if report.unexplored > 1e-9:
+            raise InputError(
+                f"pair {place}: the acceptance of {report.rule} under {report.draw} draws is only known up to "
+                f"{float(report.unexplored):.3g} at V = {report.vocabulary} and n = {candidates}; use draw='iid' or "
+                "fewer candidates"
+            )
+        found.append(np.array([float(chance) for chance in report.acceptance_by_candidate]))
+    if not found:
+        raise InputError("no pair of laws was given to measure acceptance on")
+    return tuple(np.mean(found, axis=0).tolist())

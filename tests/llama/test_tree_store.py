@@ -220,7 +220,7 @@ def test_the_command(recorded: TreeStore, tmp_path: Path) -> None:
     row = json.loads(result.stdout)["rows"][0]
     assert (row["system"], row["tree"], row["prompts"]) == ("shaped", "3x2", 2)
     line = (tmp_path / "results" / "speed.csv").read_text().splitlines()[1]
-    assert line.split(",")[1:6] == ["recorded", "shaped", "3x2", "1.0", "2"]
+    assert line.split(",")[1:7] == ["recorded", "shaped", "3x2", "7", "1.0", "2"]
     table = CliRunner().invoke(speed, options, catch_exceptions=False).stdout
     assert "resispec" in table
     assert "BIASED" in table

@@ -152,7 +152,7 @@ def run_here(
         )
 
     for i in range(min(WARM_UP, len(ids))):
-        run(i, plan.seed - 1 - i if plan.seed > i else 10**6 + i, [], min(4, plan.max_new_tokens))
+        run(i, 10**9 + i, [], min(4, plan.max_new_tokens))
     for i in missing:
         first: list[Step] = []
         if watches:

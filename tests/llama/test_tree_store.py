@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from llama_oracle import fp16_tolerance, log_laws
 
 from resispec_core.audit import audit
+from resispec_core.cli.info import info
 from resispec_core.cli.speed import speed
 from resispec_core.errors import InputError
 from resispec_core.laws import law_from_logits
@@ -232,3 +233,8 @@ def test_the_command(recorded: TreeStore, tmp_path: Path) -> None:
     ):
         result = CliRunner().invoke(speed, [*options, *more])
         assert words in str(result.exception)
+
+
+def test_info_says_how_the_trees_were_drafted(recorded: TreeStore) -> None:
+    out = CliRunner().invoke(info, [str(recorded.path)], catch_exceptions=False).stdout
+    assert "3x2, siblings iid, T = 1, seed 0; 28 nodes in all" in out

@@ -93,19 +93,15 @@ NOTE = (
 )
 
 
-def _versus(
-    rows: Sequence[Row], name: str, title: str, systems: Sequence[str], trees: int = 1
-) -> Sheet | None:
-    """Systems within (pair, source, tree budget, temperature); None with fewer than ``trees`` topologies."""
+def _versus(rows: Sequence[Row], name: str, title: str, systems: Sequence[str]) -> Sheet:
+    """Systems within (pair, source, temperature, positions of the tree)."""
     own = [row for row in rows if row["system"] in systems]
-    if len({row["tree"] for row in own if row["system"] == systems[0]} or ["x"]) < trees:
-        return None
     lines = []
-    several = len({(row["pair"], row["source"]) for row in own}) > 1
+    told = [key for key in ("source", "pair") if len({row[key] for row in own}) > 1]
     for group in _grouped(own, ("pair", "source", "temperature", "budget")):
         group.sort(key=lambda row: systems.index(row["system"]))
         base = group[0]["tokens_per_second"]
-        where = f" ({group[0]['source']}, {group[0]['pair']})" if several else ""
+        where = "".join(f" ({group[0][key]})" for key in told)
         lines += [_cells(row, base, where) for row in group]
     return Sheet(name, f"{name}. {title}", HEAD, tuple(lines), NOTE)
 

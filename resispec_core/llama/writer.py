@@ -97,12 +97,13 @@ class StoreWriter:
         if trees is not None:
             wanted = (sum(len(tree.tokens) for tree in trees), sum(len(inner_nodes(tree)) for tree in trees))
         width = self._index["vocabulary_size"]
-        for name, array, count in (("target", target, wanted[0]), ("draft", draft, wanted[1])):
-            if array.shape != (count, width) or array.dtype != np.float16:
-                raise InputError(
-                    f"a shard needs fp16 target and draft of shape {(wanted[0], width)} and {(wanted[1], width)}; "
-                    f"got {name} {array.dtype} {array.shape}"
-                )
+        shapes = [(count, width) for count in wanted]
+        if [target.shape, draft.shape] != shapes or target.dtype != np.float16 or draft.dtype != np.float16:
+            needed = " and ".join(str(shape) for shape in dict.fromkeys(shapes))
+            raise InputError(
+                f"a shard needs fp16 target and draft of shape {needed}; got {target.dtype} {target.shape} "
+                f"and {draft.dtype} {draft.shape}"
+            )
         if not 0 < rows <= len(self._planned) - self.done:
             raise InputError(f"{rows} rows do not fit: {len(self._planned) - self.done} are still planned")
         number = len(self._index["shards"])

@@ -10,15 +10,19 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from resispec_core.audit import audit
 from resispec_core.cli.generate import generate
 from resispec_core.cli.speed import speed
 from resispec_core.errors import InputError
+from resispec_core.laws import parse_law
 from resispec_core.llama import live, memory, models
 from resispec_core.llama.journal import Journal
 from resispec_core.llama.live import Configuration, run_here
 from resispec_core.llama.prompts import STARTS, Prompt
 from resispec_core.llama.speed_rows import read_journal, summarise
 from resispec_core.llama.systems import SYSTEMS, system
+from resispec_core.rules import rule
+from resispec_core.rules.resispec import REDISTRIBUTIONS
 
 
 def run(command: Any, *arguments: str) -> Any:
@@ -216,3 +220,17 @@ def test_systems() -> None:
 
 def test_there_are_twenty_prompts_and_their_names_differ() -> None:
     assert len({prompt.name for prompt in STARTS}) == len({prompt.text for prompt in STARTS}) == 24
+
+
+@pytest.mark.parametrize("redistribution", REDISTRIBUTIONS)
+def test_on_deterministic_candidates_the_published_rule_is_exact_and_gains_nothing(
+    redistribution: str,
+) -> None:
+    """Why there is no `resispec-eagle`: with q a point mass the shaped residual is p without the rejected token."""
+    p, q = parse_law("1/3,1/4,1/4,1/6"), parse_law("1/10,2/5,3/10,1/5")
+    found = audit(rule("resispec", redistribution=redistribution), p, q, 3, draw="top-k")
+    plain = audit("deterministic", p, q, 3)
+    assert found.verdict.value == plain.verdict.value == "EXACT"
+    assert found.acceptance == plain.acceptance == found.ceiling
+    # The planted fault: the same candidates verified as if they were drawn from q.
+    assert audit(rule("resispec"), p, q, 3, draw="top-k", mismatched=True).verdict.value == "BIASED"

@@ -99,13 +99,25 @@ def speed(
         pair = (target, draft, skip_layers, dtype, device)
         cells = [(tree, name, t) for t in temperatures for tree in trees for name in _systems(systems)]
         rows = _live(pair, cells, out, file, prompt_count, threads, max_new_tokens, seed, breakdown)
-    from resispec_core.llama.speed_rows import write_csv
-
-    write_csv(rows, out / ("breakdown.csv" if breakdown else "speed.csv"))
+    _write_csv(out)
     if as_json:
         print_json({"rows": rows})
     else:
         print_tables([_breakdown_table(rows) if breakdown else _table(rows)])
+
+
+def _write_csv(out: Path) -> None:
+    """The rows of every journal in the folder, those of earlier commands too."""
+    from resispec_core.llama.speed_rows import write_csv
+    from resispec_core.llama.tables import read_rows
+
+    rows = read_rows([out])
+    for name, own in (
+        ("speed.csv", [row for row in rows if "components" not in row]),
+        ("breakdown.csv", [row for row in rows if "components" in row]),
+    ):
+        if own:
+            write_csv(own, out / name)
 
 
 def _kernels(out: Path | None, as_json: bool) -> None:

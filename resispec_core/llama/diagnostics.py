@@ -21,7 +21,7 @@ def node_diagnostics(
     *,
     law: bool,
 ) -> list[dict[str, Any]]:
-    """For each visited node with candidates: its level (root 1), the number of candidates, and the ceiling there.
+    """For each visited node: its level (root 1), the number of candidates, and the ceiling there (0 without any).
 
     With ``law`` the rule is also audited at the root: ``verdict``, ``total_variation`` (a certified lower end where the
     law is bracketed), ``acceptance``. The ceiling is None for a dynamic tree's deterministic candidates only if its sum
@@ -29,7 +29,11 @@ def node_diagnostics(
     """
     mode, result = draw_mode(draw), []
     for visit in found.visits:
-        if not visit.candidates:
+        if (
+            not visit.candidates
+        ):  # nothing can be accepted there; below the last level of a tree that adds nothing
+            level = tree.topology.depths[visit.node]
+            result.append({"level": level, "candidates": 0, "ceiling": 0.0})
             continue
         target, draft = laws[visit.node]
         assert draft is not None

@@ -132,6 +132,8 @@ def test_what_a_reported_length_implies() -> None:
 
 def test_the_ceiling_needs_every_node() -> None:
     assert ceiling_length([]) == 1.0
+    # A root without a candidate (lookup found nothing) accepts nothing: leaving it out would read as 1.5.
+    assert ceiling_length([{"level": 1, "ceiling": 0.5}, {"level": 1, "ceiling": 0.0}]) == 1.25
     assert ceiling_length([{"level": 1, "ceiling": 0.5}, {"level": 1, "ceiling": None}]) is None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,7 +20,7 @@ from resispec_core.llama.store import LogitsStore, sample_store
 @click.option(
     "--positions", default=6, show_default=True, type=int, help="Rows audited for Tables 4 and 5; 0: none."
 )
-@click.option("--plots", type=click.Path(path_type=Path), help="Folder for figure-1.svg and figure-3.svg.")
+@click.option("--plots", type=click.Path(path_type=Path), help="Folder for figure-1-*.svg and figure-3.svg.")
 @click.option(
     "--markdown", type=click.Path(path_type=Path, dir_okay=False), help="Also write the tables here."
 )
@@ -61,7 +62,7 @@ def tables(
             click.echo(f"\n{sheet.name}: {sheet.note}")
 
 
-def _plot(rows: list[dict[str, object]], folder: Path) -> None:
+def _plot(rows: list[dict[str, Any]], folder: Path) -> None:
     from resispec_core.report.speed_plots import plot_by_index, plot_components
 
     timed = [row for row in rows if "components" not in row]
@@ -69,7 +70,10 @@ def _plot(rows: list[dict[str, object]], folder: Path) -> None:
     if not rows:
         raise InputError("there is nothing to plot: pass folders with results")
     folder.mkdir(parents=True, exist_ok=True)
-    if timed:
-        plot_by_index(timed, folder / "figure-1.svg")
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in timed:
+        groups.setdefault(f"{row['source']}-{row['budget']}-T{row['temperature']:g}", []).append(row)
+    for name, own in groups.items():
+        plot_by_index(own, folder / f"figure-1-{name}.svg")
     if parts:
         plot_components(parts, folder / "figure-3.svg")

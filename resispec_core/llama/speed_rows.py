@@ -138,12 +138,14 @@ def _components(results: Sequence[dict[str, Any]]) -> dict[str, float]:
 
 
 def write_csv(rows: Sequence[dict[str, Any]], file: Path) -> None:
-    """The rows as CSV; lists are joined by spaces."""
+    """The rows as CSV; lists are joined by spaces. A breakdown's components are seconds a step."""
     with file.open("w", newline="", encoding="utf-8") as handle:
         writer = csv.writer(handle)
-        writer.writerow(COLUMNS)
+        parts = list(dict.fromkeys(part for row in rows for part in row.get("components", ())))
+        writer.writerow([*COLUMNS, *(f"{part}_seconds" for part in parts)])
         for row in rows:
-            writer.writerow(
-                " ".join(f"{x:.4f}" for x in row[name]) if isinstance(row[name], list) else row[name]
-                for name in COLUMNS
-            )
+            cells = [
+                " ".join(f"{x:.4f}" for x in cell) if isinstance(cell, list) else cell
+                for cell in map(row.get, COLUMNS)
+            ]
+            writer.writerow([*cells, *(row["components"].get(part) for part in parts)])

@@ -12,7 +12,7 @@ from resispec_core.cli.output import print_json, print_tables, show, table
 from resispec_core.runs.difference import RuleDifference, difference, settings_difference
 from resispec_core.runs.store import Run
 
-CHANGES_SHOWN = 10
+CHANGES_SHOWN = 5
 
 
 @click.command("diff")

@@ -54,8 +54,8 @@ def report(run: Path, out: Path | None, as_json: bool) -> int:
             }
         )
         return 0
-    for name, text in pages.items():
-        click.echo(f"written: {folder / name} ({len(text.encode()) / 1000:.0f} kB)")
+    for name in pages:
+        click.echo(f"written: {folder / name}")
     if not found.complete:
         click.echo(
             f"incomplete: {int(found.done.sum())} of {len(found.done)} positions, and the pages say so"

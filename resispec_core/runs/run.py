@@ -18,7 +18,7 @@ from resispec_core.runs.records import placed
 from resispec_core.runs.store import RunWriter, writing
 from resispec_core.runs.work import Job, OtherVersionsError, audit_position
 
-POSITIONS_PER_PART = 64
+POSITIONS_PER_PART = 256
 SECONDS_PER_PART = 30.0
 PROBLEMS_KEPT = 100
 """Further problems are counted and not listed."""

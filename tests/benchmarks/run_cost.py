@@ -2,9 +2,9 @@
 
     python tests/benchmarks/run_cost.py
 
-Rows are synthetic (Zipf laws over V tokens in random order, the draft a noisy copy), since cost depends on V and hardly on
-the law. Times are processor times of one core, so that other work on the machine does not count; they are still those of
-one machine. Written to docs/runs.md by hand.
+Rows are synthetic (Zipf laws over V tokens in random order, the draft a noisy copy), since cost depends on V and hardly
+on the law. Times are processor times of one core, so that other work on the machine does not count; they are still
+those of one machine. Written to docs/runs.md by hand.
 """
 
 from __future__ import annotations

@@ -53,26 +53,50 @@ def pids(folder: Path) -> list[int]:
     return [int(file.name) for file in folder.iterdir()]
 
 
-def test_a_local_worker_that_is_killed_costs_nothing(store: LogitsStore, tmp_path: Path) -> None:
+def check_killed_worker(store: LogitsStore, tmp_path: Path) -> None:
+    """Kill one of two workers while it works: the run ends whole, without a problem."""
     (tmp_path / "pids").mkdir()
     plan = Plan((Slow(str(tmp_path / "pids"), 0.1),), 1)
     audited(store, tmp_path / "whole", plan)
     for file in (tmp_path / "pids").iterdir():
         file.unlink()
-    killed = []
 
     def kill() -> None:
-        killed.extend(wait_for(lambda: pids(tmp_path / "pids"))[:1])
-        os.kill(killed[0], signal.SIGKILL)
+        os.kill(wait_for(lambda: pids(tmp_path / "pids"))[0], signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
     with local_pool(2) as pool:
+        renew, renewed = pool.renew, []
+
+        def counted() -> Any:
+            renewed.append(True)
+            return renew()
+
+        pool.renew = counted
         outcome = audit_store(store, plan, tmp_path / "out", pool)
     killer.join()
     assert outcome.problems == []
-    assert len(pids(tmp_path / "pids")) > 2  # there were new workers
+    assert len(renewed) == 1
     check_whole(tmp_path / "out", tmp_path / "whole")
+
+
+def test_a_local_worker_that_is_killed_costs_nothing(store: LogitsStore, tmp_path: Path) -> None:
+    check_killed_worker(store, tmp_path)
+
+
+def test_the_check_sees_positions_that_died_with_their_worker(
+    store: LogitsStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = run_module._Session._begin_anew
+
+    def forgetful(session: Any, error: BaseException, *, guilty: int | None) -> None:
+        session.waiting.clear()
+        real(session, error, guilty=guilty)
+
+    monkeypatch.setattr(run_module._Session, "_begin_anew", forgetful)
+    with pytest.raises(AssertionError):
+        check_killed_worker(store, tmp_path)
 
 
 def test_a_position_that_kills_its_worker_is_the_only_one_missing(tmp_path: Path) -> None:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import time
 import tracemalloc
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 from run_cases import (
     COMMAND,
+    Result,
     Slow,
     alive,
     audited,
@@ -25,6 +31,7 @@ from run_cases import (
     wait_for,
 )
 
+from resispec_core.cli import output
 from resispec_core.llama.store import LogitsStore
 from resispec_core.runs import Plan, Run, audit_store, in_process
 from resispec_core.runs import run as run_module
@@ -70,6 +77,50 @@ def test_kill_9_in_the_middle(store: LogitsStore, tmp_path: Path) -> None:
     assert outcome.audited == 12 - before.sum()
     audited(store, tmp_path / "whole", plan)
     check_whole(out, tmp_path / "whole")
+
+
+# What the command does with these rules, which it does not know by name. Ctrl-C reaches a whole process group.
+SLOW_COMMAND = """
+import signal, sys
+from pathlib import Path
+from run_cases import Slow
+from resispec_core.cli.runs import audit_to_run
+from resispec_core.runs import Plan
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # where it was ignored before
+    store, out, pids = sys.argv[1:]
+    plan = Plan((Slow(pids, 0.3),), 1)
+    sys.exit(audit_to_run(plan, store, Path(out), workers=2, scheduler=None, as_json=True))
+"""
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_continue(store: LogitsStore, tmp_path: Path) -> None:
+    pids, out, program = tmp_path / "pids", tmp_path / "out", tmp_path / "slow_command.py"
+    pids.mkdir()
+    program.write_text(SLOW_COMMAND)
+    process = subprocess.Popen(
+        (sys.executable, str(program), str(store.path), str(out), str(pids)),
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    wait_for(lambda: len(list(pids.iterdir())) == 2)  # both workers are at work
+    time.sleep(0.5)  # at 0.3 s a position one is done, and twelve are not
+    os.killpg(process.pid, signal.SIGINT)
+    printed, err = process.communicate(timeout=60)
+    found = Result(process.returncode, printed, err)
+    assert (found.code, found.json["interrupted"], found.json["complete"]) == (130, True, False)
+    done = found.json["positions_done"]
+    assert 1 <= done < 12
+    assert Run.open(out).done.sum() == done
+    assert found.err == (
+        f"resispec: interrupted: {12 - done} of 12 positions are missing from {out}; "
+        "run the same command again to continue\n"
+    )
+    assert audited(store, out, Plan((Slow(str(pids), 0.3),), 1)).audited == 12 - done
 
 
 def test_two_commands_on_one_folder(store: LogitsStore, tmp_path: Path) -> None:
@@ -256,3 +307,24 @@ def test_the_check_sees_rows_that_are_kept(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(run_module, "placed", hoarding)
     with pytest.raises(AssertionError, match="at 1000"):
         check_flat(tmp_path)
+
+
+def test_progress_shows_the_rate_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = io.StringIO()
+    terminal = Console(file=screen, force_terminal=True, width=120)
+    monkeypatch.setattr(output, "Console", lambda **_: terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with output.meter("audit") as tell:
+        for done in (40, 50, 60, 70):
+            tell(done, 100)
+            time.sleep(0.05)
+        terminal.file.flush()
+        time.sleep(0.15)  # one refresh
+    shown = screen.getvalue()
+    assert "70/100" in shown
+    assert re.search(r"\d+\.\d/s", shown)
+    assert re.search(r"left \S*0:00:0\d", shown)
+    screen.truncate(0)
+    with output.meter("audit", quiet=True) as tell:
+        tell(1, 2)
+    assert screen.getvalue() == ""

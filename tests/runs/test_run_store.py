@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -258,11 +259,23 @@ def test_a_plan_that_makes_no_sense() -> None:
             plan()
 
 
-def test_only_one_process_writes(store: LogitsStore, whole: Path) -> None:
+def check_lock(store: LogitsStore, whole: Path) -> None:
     with writing(whole, PLAN, store), pytest.raises(InputError, match="another process is writing to"):
         audited(store, whole)
     assert audited(store, whole).audited == 0
     Run.open(whole)  # reading needs no lock
+
+
+def test_only_one_process_writes(store: LogitsStore, whole: Path) -> None:
+    check_lock(store, whole)
+
+
+def test_the_check_sees_a_lock_that_does_not_lock(
+    store: LogitsStore, whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("resispec_core.runs.store.file_lock", lambda _: Mock())
+    with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
+        check_lock(store, whole)
 
 
 def test_two_runs_read_one_store(store: LogitsStore, whole: Path, tmp_path: Path) -> None:
@@ -298,9 +311,7 @@ def test_a_full_disk(
     check_whole(tmp_path / "out", whole)
 
 
-def test_a_damaged_shard_costs_its_own_positions_only(
-    store: LogitsStore, whole: Path, tmp_path: Path
-) -> None:
+def check_damaged_shard(store: LogitsStore, whole: Path, tmp_path: Path) -> None:
     shard = store.path / store.shards[1].file
     intact = shard.read_bytes()
     for number, damage in enumerate((flip_byte, Path.unlink, lambda file: file.write_bytes(intact[:50]))):
@@ -318,6 +329,20 @@ def test_a_damaged_shard_costs_its_own_positions_only(
         assert audited(store.path, out).audited == 4
         check_whole(out, whole)
         assert Run.open(out).problems == []
+
+
+def test_a_damaged_shard_costs_its_own_positions_only(
+    store: LogitsStore, whole: Path, tmp_path: Path
+) -> None:
+    check_damaged_shard(store, whole, tmp_path)
+
+
+def test_the_check_sees_a_session_that_trusts_every_shard(
+    store: LogitsStore, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_module, "_damage", lambda *_: None)
+    with pytest.raises(AssertionError):
+        check_damaged_shard(store, whole, tmp_path)
 
 
 def test_a_bad_row_costs_its_own_position_only(store: LogitsStore, tmp_path: Path) -> None:

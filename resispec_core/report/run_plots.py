@@ -49,7 +49,7 @@ def plots(rules: Sequence[RuleColumns]) -> list[Plot]:
         Plot(
             "Acceptance",
             "Share of positions at which a candidate is accepted with probability at most x. Thin line: the ceiling "
-            "of any exact rule.",
+            "of any exact rule that draws alike.",
             _svg("acceptance", lambda axes: _acceptance(axes, rules)),
         ),
         Plot(
@@ -96,10 +96,14 @@ def _acceptance(axes: Any, rules: Sequence[RuleColumns]) -> None:
     for place, rule in enumerate(rules):
         found = rule["acceptance"]
         _band(axes, place, found, np.minimum(found + rule["unexplored"], 1.0))
-    ceilings = rules[0]["ceiling"].astype(float)
-    if not np.isnan(ceilings).any():
-        x, y = _curve(ceilings)
-        axes.plot(x, y, drawstyle="steps-post", color=INK, linewidth=0.8)
+    # One line where all rules draw alike, so that their ceilings are the same; else one each.
+    shared = all(np.array_equal(rule["ceiling"], rules[0]["ceiling"]) for rule in rules)
+    for place, rule in enumerate(rules[:1] if shared else rules):
+        ceilings = rule["ceiling"].astype(float)
+        if not np.isnan(ceilings).any():
+            x, y = _curve(ceilings)
+            color = INK if shared else _style(place)["color"]
+            axes.plot(x, y, drawstyle="steps-post", color=color, linewidth=0.8)
     _shares(axes, "probability of accepting a candidate")
 
 

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from run_cases import PLAN, Raising, Result, Slow, audited, check_whole, flip_byte, make_store, rows
 
-from resispec_core.cli.main import main
 from resispec_core.llama.store import LogitsStore
 from resispec_core.report.run_page import (
     WORST,
@@ -32,17 +31,6 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 LOADS = re.compile(
     r"""\b(?:src|srcset|href|action|data|poster)\s*=\s*["']?(?!\#)[^"'>\s]|url\((?!\#)|@import|<iframe|<link"""
 )
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
-    def call(*arguments: object) -> Result:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as stop:
-            main([str(word) for word in arguments])
-        return Result(int(stop.value.code or 0), *capsys.readouterr())
-
-    return call
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,9 @@ PROBLEMS_KEPT = 100
 """Further problems are counted and not listed."""
 DEATHS_ALLOWED = 10
 """Times in a row that workers may die without a single position done in between."""
+FAILURES_ALLOWED = 100
+"""Positions of whole shards that may fail while none is audited: past it, it is not the positions."""
+POLL_SECONDS = 1.0
 _LOST = (BrokenExecutor, CancelledError, OSError)
 """What a future raises when its executor is gone: a worker touches no file, so OSError is the connection's."""
 
@@ -68,7 +71,8 @@ def audit_store(
     audited or whose worker dies twice; all others are audited. Ctrl-C keeps what is done.
 
     Raises InputError: what ``writing`` raises; the vocabulary is damaged; the disk refuses; the executor is lost and
-    cannot be begun anew. What was done until then is kept, and the same call continues.
+    cannot be begun anew; ``FAILURES_ALLOWED`` positions failed and none was audited. What was done until then is kept,
+    and the same call continues.
 
     Memory: a few positions a worker and the rows of one part, whatever the number of positions; the store's own index
     and a flag a position come on top.
@@ -86,7 +90,7 @@ def audit_store(
             interrupted = True
         finally:
             session.flush()
-        writer.note(session.problems)
+            writer.note(session.problems)
         return Outcome(
             path=Path(out),
             positions=len(store),
@@ -108,6 +112,8 @@ class _Session:
     tell: Tell
     problems: list[dict[str, Any]] = field(default_factory=list)
     audited: int = 0
+    failures: int = 0
+    """Positions that could not be audited, in this session."""
     deaths: int = 0
     """Since a position was last done."""
     earlier: int = 0
@@ -162,7 +168,7 @@ class _Session:
         try:
             target, draft = self._row(place)
         except InputError as error:
-            self._problem(f"position {place}", 1, str(error))
+            self._failed(place, str(error))
             return True
         try:
             future = self.pool.executor.submit(audit_position, self.job, place, target, draft)
@@ -177,7 +183,9 @@ class _Session:
         return self.store.row(place)
 
     def _take(self, alone: bool) -> None:
-        finished, _ = wait(self.waiting, return_when=FIRST_COMPLETED)
+        finished, _ = wait(self.waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
+        # wait() does not see a future that was cancelled and whose executor is no more there to say so.
+        finished |= {future for future in self.waiting if future.cancelled()}
         for future in finished:
             place = self.waiting[future]
             try:
@@ -190,7 +198,7 @@ class _Session:
                     f"{error}: rows of different code would be mixed; install the same on every worker"
                 ) from error
             except Exception as error:
-                self._problem(f"position {place}", 1, _said(error))
+                self._failed(place, _said(error))
             else:
                 self.rows += [placed(row, place, self.store) for row in found]
                 self.audited += 1
@@ -216,9 +224,17 @@ class _Session:
             ) from error
         if guilty is not None:
             why = "its worker died, twice: the second time with nothing else under way (out of memory?)"
-            self._problem(f"position {guilty}", 1, why)
+            self._failed(guilty, why)
         self.pool.executor.shutdown(wait=False, cancel_futures=True)
         self.pool.executor = self.pool.renew()
+
+    def _failed(self, place: int, error: str) -> None:
+        self._problem(f"position {place}", 1, error)
+        self.failures += 1
+        if self.failures >= FAILURES_ALLOWED and not self.audited:
+            raise InputError(
+                f"{self.failures} positions failed and none was audited, so it is not the positions: {error}"
+            )
 
     def _problem(self, where: str, positions: int, error: str) -> None:
         if len(self.problems) < PROBLEMS_KEPT:
@@ -252,4 +268,6 @@ def _check_vocabulary(store: LogitsStore) -> None:
 
 
 def _said(error: BaseException) -> str:
-    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, InputError):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -136,6 +136,34 @@ def test_an_executor_that_breaks_leaves_a_run_to_continue(
         ):
             audit_store(store, PLAN, tmp_path / "out", borrowed, tell=tell)
     assert 4 <= Run.open(tmp_path / "out").done.sum() < 12
+    audited(store, tmp_path / "out")
+    check_whole(tmp_path / "out", whole)
+
+
+class Losing(Executor):
+    """Loses its connection after a few calls, as a Dask client whose scheduler ended."""
+
+    def __init__(self, calls: int) -> None:
+        self.left = calls
+
+    def submit(self, function: Any, /, *arguments: Any, **named: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        if self.left:
+            self.left -= 1
+            future.set_result(function(*arguments, **named))
+        else:
+            future.cancel()
+        return future
+
+
+def test_a_scheduler_that_is_lost_leaves_a_run_to_continue(
+    store: LogitsStore, whole: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        InputError, match=r"the workers are gone \(CancelledError\); what was audited is kept"
+    ):
+        audit_store(store, PLAN, tmp_path / "out", Pool(Losing(5), lambda: 2))
+    assert Run.open(tmp_path / "out").done.sum() == 5
     audited(store, tmp_path / "out")
     check_whole(tmp_path / "out", whole)
 

@@ -364,6 +364,14 @@ def test_a_bug_of_a_rule_is_told_and_bounded(tmp_path: Path, monkeypatch: pytest
     assert json.loads((tmp_path / "out" / PROBLEMS).read_text()) == outcome.problems
 
 
+def test_what_fails_everywhere_stops_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_module, "FAILURES_ALLOWED", 5)
+    store = make_store(tmp_path / "store")
+    with pytest.raises(InputError, match=r"5 positions failed and none was audited, .* a bug of the rule"):
+        audited(store, tmp_path / "out", Plan((Raising(),), 1))
+    assert len(Run.open(tmp_path / "out").problems) == 5
+
+
 def test_a_damaged_vocabulary(store: LogitsStore, tmp_path: Path) -> None:
     flip_byte(store.path / "vocabulary.json.gz")
     with pytest.raises(InputError, match=r"vocabulary.json.gz"):

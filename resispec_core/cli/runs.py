@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -91,8 +90,6 @@ def _pool(workers: int | None, scheduler: str | None) -> AbstractContextManager[
     if scheduler is not None:
         if workers is not None:
             raise InputError("--workers and --scheduler exclude each other: the cluster has its own workers")
-        # A lost scheduler is told in a line of our own; its client would add a traceback.
-        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         return dask_pool(scheduler)
     count = usable_cpus() if workers is None else workers
     return in_process() if count == 1 else local_pool(count)

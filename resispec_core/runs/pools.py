@@ -6,6 +6,7 @@ under way, and how to begin anew when workers die.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
@@ -101,9 +102,16 @@ def dask_pool(address: str) -> Iterator[Pool]:
     def in_flight() -> int:
         return max(2, 2 * sum(client.ncores().values()))
 
-    with client:
-        # pure=False: a position that is run again must not be answered from an earlier future.
-        yield Pool(client.get_executor(pure=False), in_flight)
+    # A lost scheduler is an error of the engine's own; the client's would add a traceback.
+    log = logging.getLogger("distributed.client")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        with client:
+            # pure=False: a position that is run again must not be answered from an earlier future.
+            yield Pool(client.get_executor(pure=False), in_flight)
+    finally:
+        log.setLevel(level)
 
 
 def usable_cpus() -> int:

@@ -186,7 +186,7 @@ class _Session:
         finished, _ = wait(self.waiting, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
         # wait() does not see a future that was cancelled and whose executor is no more there to say so.
         finished |= {future for future in self.waiting if future.cancelled()}
-        for future in finished:
+        for future in sorted(finished, key=_is_lost):  # results first: a loss ends the loop
             place = self.waiting[future]
             try:
                 found = future.result()
@@ -265,6 +265,10 @@ def _check_vocabulary(store: LogitsStore) -> None:
     file = store.path / VOCABULARY_FILE
     if file_sha256(file) != store.metadata["vocabulary_sha256"]:
         raise InputError(f"{file} was changed since it was recorded; copy the store again")
+
+
+def _is_lost(future: Future[Any]) -> bool:
+    return future.cancelled() or isinstance(future.exception(), _LOST)
 
 
 def _said(error: BaseException) -> str:

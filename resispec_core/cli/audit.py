@@ -13,9 +13,10 @@ from resispec_core.audit.pair import audit as audit_pair
 from resispec_core.audit.positions import summarise, worst
 from resispec_core.audit.verdict import EXIT_CODES, AuditReport
 from resispec_core.cli.output import print_json, print_tables, progress, show, table
-from resispec_core.cli.runs import audit_to_run, run_options
+from resispec_core.cli.runs import OF_RUNS, audit_to_run, run_options
 from resispec_core.cli.sampler import audit_installed, audit_sampler, refuse, sampler_options
 from resispec_core.cli.totals import totals_table
+from resispec_core.cli.tree_audit import audit_on_tree, tree_options
 from resispec_core.drafts import DRAW_MODES
 from resispec_core.errors import InputError
 from resispec_core.laws import law_from_logits, parse_law
@@ -27,6 +28,7 @@ from resispec_core.runs.plan import Plan
 DEFAULT_RULES = ("resispec", "specinfer")
 INTERRUPTED = 130
 WORST_SHOWN = 5
+FILTERS = ("--temperature", "--top-k", "--top-p", "--min-p")
 
 
 @click.command()
@@ -65,6 +67,7 @@ WORST_SHOWN = 5
 @click.option("--top-p", type=float, default=None, help="Filter on both rows of logits.")
 @click.option("--min-p", type=float, default=None, help="Filter on both rows of logits.")
 @run_options
+@tree_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def audit(
     subject: str | None,
@@ -91,6 +94,9 @@ def audit(
     out: Path | None,
     workers: int | None,
     scheduler: str | None,
+    tree: str | None,
+    tables: int | None,
+    seed: int | None,
     as_json: bool,
 ) -> int:
     """Say whether a verification rule, or the sampler CALLABLE, keeps the target law.
@@ -99,7 +105,8 @@ def audit(
     acceptance against the most that any exact rule can reach.
 
     Without --target and --draft the rule is audited at every position of recorded Llama logits. With --out the results
-    go to a folder, position by position, and the same command continues after an interrupt.
+    go to a folder, position by position, and the same command continues after an interrupt. With --tree it is
+    audited on draft trees over small random models: the law of the first tokens of repeated steps.
 
     CALLABLE is module:name or path/to/file.py:name. Its code is loaded and run here, unmodified, on inputs the suite
     picks (or on --target and --draft), under a random source that visits every outcome.
@@ -118,6 +125,7 @@ def audit(
         "--workers": workers,
         "--scheduler": scheduler,
     }
+    of_trees = {"--tree": tree, "--tables": tables, "--seed": seed}
     of_samplers = {
         "--signature": signature,
         "--horizon": horizon,
@@ -128,10 +136,10 @@ def audit(
     }
     if package is not None:
         of_pairs = {"CALLABLE": subject, "--target": target, "--draft": draft, "--candidates": candidates}
-        refuse(of_pairs | {"--draw": draw} | of_samplers | of_rules, "does not go with --package")
+        refuse(of_pairs | {"--draw": draw} | of_samplers | of_rules | of_trees, "does not go with --package")
         return audit_installed(package, as_json=as_json)
     if subject is not None:
-        refuse(of_rules, f"is about rules, and {subject} is a callable")
+        refuse(of_rules | of_trees, f"is about rules, and {subject} is a callable")
         return audit_sampler(
             subject,
             target=target,
@@ -146,7 +154,24 @@ def audit(
             write_to=write_to,
             as_json=as_json,
         )
+    if tree is not None:
+        of_pairs = {"--target": target, "--draft": draft, "--candidates": candidates}
+        of_rows = {name: of_rules[name] for name in ("--mismatched", "--logits", *FILTERS, *OF_RUNS)}
+        of_samplers.pop("--horizon")
+        refuse(of_pairs | of_rows | of_samplers, "does not go with --tree")
+        return audit_on_tree(
+            _configured(names or DEFAULT_RULES, redistribution, budget),
+            tree,
+            draw=draw,
+            horizon=horizon,
+            count=tables,
+            seed=seed,
+            as_json=as_json,
+        )
+    refuse(of_trees, "goes with --tree")
     refuse(of_samplers, "needs a CALLABLE (module:name or path/to/file.py:name)")
+    if out is None:
+        refuse({"--workers": workers, "--scheduler": scheduler}, "needs --out RUN, where the results go")
     rules = _configured(names or DEFAULT_RULES, redistribution, budget)
     how: dict[str, Any] = {"draw": draw, "mismatched": mismatched}
     if (target is None) != (draft is None):
@@ -170,7 +195,6 @@ def audit(
     if out is not None:
         plan = Plan(rules, n, draw, mismatched, shaping)
         return audit_to_run(plan, folder, out, workers=workers, scheduler=scheduler, as_json=as_json)
-    refuse({"--workers": workers, "--scheduler": scheduler}, "needs --out RUN, where the results go")
     store = sample_store() if folder is None else LogitsStore.open(folder)
     if len(store) == 0:
         raise InputError(f"{store.path} holds no recorded position; finish it with `resispec record`")

@@ -21,6 +21,7 @@ from resispec_core.cli.replay import replay
 from resispec_core.cli.report import report
 from resispec_core.cli.rules import rules
 from resispec_core.cli.speed import speed
+from resispec_core.cli.trees import trees
 from resispec_core.errors import BudgetExceededError, InputError
 
 USAGE_ERROR, INCONCLUSIVE, INTERRUPTED, PIPE_CLOSED = 2, 3, 130, 141
@@ -36,7 +37,7 @@ def group() -> None:
     """
 
 
-for command in (audit, compare, replay, rules, record, info, speed, doctor, report, diff):
+for command in (audit, compare, replay, rules, trees, record, info, speed, doctor, report, diff):
     group.add_command(command)
 
 

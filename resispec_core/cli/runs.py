@@ -23,6 +23,7 @@ from resispec_core.runs.totals import rule_columns, totals
 
 USAGE_ERROR, INTERRUPTED = 2, 130
 PROBLEMS_SHOWN = 5
+OF_RUNS = ("--out", "--workers", "--scheduler")
 OPTIONS = (
     click.option(
         "--out",

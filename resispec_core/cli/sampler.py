@@ -29,7 +29,7 @@ OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "--horizon",
         type=int,
         metavar="L",
-        help="A step only: tokens whose joint law is compared. Default: 3.",
+        help="A step or --tree: tokens whose joint law is compared. Default: 3; on a tree its depth + 1, at most 6.",
     ),
     click.option("--library", metavar="NAME", help="CALLABLE only: rows are numpy (default) or torch."),
     click.option(

@@ -50,6 +50,15 @@ class Stage:
     """What the rule's ``plan`` returned for (p, q, n)."""
 
 
+class Row(NamedTuple):
+    """One position, checked, with the rule's plan for it."""
+
+    target: Array
+    draft: Array
+    mode: DrawMode
+    plan: Any
+
+
 class Rule(ABC):
     """A verifier of n candidates for one position.
 
@@ -86,7 +95,6 @@ class Rule(ABC):
         """How many uniforms ``verify`` takes for n candidates."""
         return candidates + 1
 
-    @abstractmethod
     def verify(
         self,
         target: Array,
@@ -95,7 +103,22 @@ class Rule(ABC):
         coins: Sequence[Any],
         draw: str | None = None,
     ) -> Outcome:
-        """Run the rule on drafted ``tokens`` with uniform ``coins`` in [0, 1)."""
+        """Run the rule on drafted ``tokens`` with uniform ``coins`` in [0, 1), as many as ``coins`` says.
+
+        Raises ``InputError`` for anything that is not a law, a token or a coin, or for a draw mode the rule is
+        not meant for. A candidate is accepted where its coin is *below* the acceptance probability, so one of
+        probability zero never is.
+        """
+        target, draft = law(target, name="target"), law(draft, name="draft")
+        same_vocabulary(target, draft)
+        mode = self.draw_mode(draw)
+        check_tokens(tokens, draft.size)
+        check_coins(coins, self.coins(len(tokens)))
+        return self.decide(Row(target, draft, mode, self.plan(target, draft, len(tokens))), tokens, coins)
+
+    @abstractmethod
+    def decide(self, row: Row, tokens: Sequence[int], coins: Sequence[Any]) -> Outcome:
+        """``verify`` on what it has checked and planned."""
 
 
 class SequentialRule(Rule):
@@ -117,28 +140,13 @@ class SequentialRule(Rule):
     def reject(self, stage: Stage, token: Array) -> Array:
         """The law owed after ``token`` was rejected. ``token``: an integer, or (paths,) where batched."""
 
-    def verify(
-        self,
-        target: Array,
-        draft: Array,
-        tokens: Sequence[int],
-        coins: Sequence[Any],
-        draw: str | None = None,
-    ) -> Outcome:
-        """Run the rule: coin i decides candidate i, the last coin picks the token of a full rejection.
-
-        ``coins``: n + 1 uniforms in [0, 1). A candidate is accepted where its coin is *below* the
-        acceptance probability, so one of probability zero never is.
-        """
-        mode, target, draft = prepare(self, target, draft, draw)
-        check_tokens(tokens, draft.size)
-        check_coins(coins, self.coins(len(tokens)))
+    def decide(self, row: Row, tokens: Sequence[int], coins: Sequence[Any]) -> Outcome:
+        """Coin i decides candidate i, the last coin picks the token of a full rejection."""
         drawn = np.asarray(tokens, dtype=int)
-        plan = self.plan(target, draft, len(tokens))
-        residual = target
+        residual = row.target
         for index, token in enumerate(tokens):
-            row = mode.conditional(draft, drawn[:index], len(tokens))
-            stage = Stage(target, row, residual, index, len(tokens), plan)
+            draft = row.mode.conditional(row.draft, drawn[:index], len(tokens))
+            stage = Stage(row.target, draft, residual, index, len(tokens), row.plan)
             if coins[index] < self.accept(stage)[token]:
                 return Outcome(token, index)
             residual = self.reject(stage, np.array(token))
@@ -173,30 +181,13 @@ class SetRule(Rule):
     def coins(self, candidates: int) -> int:
         return 3
 
-    def verify(
-        self,
-        target: Array,
-        draft: Array,
-        tokens: Sequence[int],
-        coins: Sequence[Any],
-        draw: str | None = None,
-    ) -> Outcome:
-        """Run the rule on three coins: select, accept, resample."""
-        _, target, draft = prepare(self, target, draft, draw)
-        check_tokens(tokens, draft.size)
-        check_coins(coins, self.coins(len(tokens)))
-        plan = self.plan(target, draft, len(tokens))
+    def decide(self, row: Row, tokens: Sequence[int], coins: Sequence[Any]) -> Outcome:
+        """Three coins: select, accept, resample."""
+        plan = row.plan
         chosen = inverse_cdf(self.select(plan, tokens), coins[0])
         if coins[1] < self.accept(plan)[tokens[chosen]]:
             return Outcome(tokens[chosen], chosen)
         return Outcome(inverse_cdf(self.residual(plan), coins[2]), -1)
-
-
-def prepare(rule: Rule, target: Any, draft: Any, draw: str | None) -> tuple[DrawMode, Array, Array]:
-    """The rule's draw mode and the two laws, validated together."""
-    target, draft = law(target, name="target"), law(draft, name="draft")
-    same_vocabulary(target, draft)
-    return rule.draw_mode(draw), target, draft
 
 
 def check_tokens(tokens: Sequence[int], size: int) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from resispec_core.arrays import Array, divide, normalise, one, positive_part, zeros
 from resispec_core.laws import inverse_cdf
-from resispec_core.rules.base import Outcome, SetRule, check_coins, check_tokens, prepare
+from resispec_core.rules.base import Outcome, Row, SetRule
 from resispec_core.rules.priorities import Priorities, has_own_set, place
 
 
@@ -65,19 +65,9 @@ class Optimal(SetRule):
     def coins(self, candidates: int) -> int:
         return candidates + 2
 
-    def verify(
-        self,
-        target: Array,
-        draft: Array,
-        tokens: Sequence[int],
-        coins: Sequence[Any],
-        draw: str | None = None,
-    ) -> Outcome:
-        """Run the rule on n + 2 coins: a priority for each candidate, then accept, then resample."""
-        _, target, draft = prepare(self, target, draft, draw)
-        check_tokens(tokens, draft.size)
-        check_coins(coins, self.coins(len(tokens)))
-        plan = self.plan(target, draft, len(tokens))
+    def decide(self, row: Row, tokens: Sequence[int], coins: Sequence[Any]) -> Outcome:
+        """n + 2 coins: a priority for each candidate, then accept, then resample."""
+        plan = row.plan
         ranks = [
             plan.priorities.priority(token, coin) for token, coin in zip(tokens, coins[:-2], strict=True)
         ]

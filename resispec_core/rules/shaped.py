@@ -13,7 +13,7 @@ import numpy as np
 
 from resispec_core.arrays import Array, is_rational, one, positive_part, zeros
 from resispec_core.laws import inverse_cdf
-from resispec_core.rules.base import Outcome, check_coins, check_tokens, prepare
+from resispec_core.rules.base import Outcome, Row
 from resispec_core.rules.chain import ChainRule
 
 MAX_STEPS = 200
@@ -75,19 +75,9 @@ class Shaped(ChainRule):
     def reach(self, plan: ShapedPlan, index: int) -> Any:
         return plan.reach[index]
 
-    def verify(
-        self,
-        target: Array,
-        draft: Array,
-        tokens: Sequence[int],
-        coins: Sequence[Any],
-        draw: str | None = None,
-    ) -> Outcome:
+    def decide(self, row: Row, tokens: Sequence[int], coins: Sequence[Any]) -> Outcome:
         """As for any sequential rule, but after the plan only p and q at the drafted tokens are read."""
-        _, target, draft = prepare(self, target, draft, draw)
-        check_tokens(tokens, draft.size)
-        check_coins(coins, self.coins(len(tokens)))
-        plan = self.plan(target, draft, len(tokens))
+        target, draft, _, plan = row
         for index, token in enumerate(tokens):
             if coins[index] < self.accept_at(plan, target[[token]], draft[[token]], index)[0]:
                 return Outcome(token, index)

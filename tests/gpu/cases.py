@@ -120,3 +120,11 @@ def draw_tokens(rng: np.random.Generator, law: np.ndarray, candidates: int, top_
     if top_k:
         return np.array(top_tokens(law, candidates), dtype=np.int64)
     return rng.choice(law.size, candidates, p=law).astype(np.int64)
+
+
+def tiny_weights_node() -> Nodes:
+    """One node (found by a random run) whose water level must give up: the drafted token holds 0.125 at a level of
+    1e41 and the undrafted one must get the rest. The published rule with water-filling rejects 2 and returns 1."""
+    p, q = np.array([[0.125, 0.875, 0]], np.float32), np.array([[1e-42, 0, 1]], np.float32)
+    case = Case(p, q, np.array([[2]]), np.array([[0.5, 0.54]]))
+    return Nodes(case, "float32", False, p.astype(np.float64), q.astype(np.float64), np.zeros(1))

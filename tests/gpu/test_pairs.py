@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resispec_core.gpu.config import ITEM_BYTES, Layout, kernel_config, up_to
-from tests.gpu.cases import LARGEST_COIN, Nodes, random_nodes
+from tests.gpu.cases import LARGEST_COIN, random_nodes, tiny_weights_node
 from tests.gpu.pairs import PAIRS, Pair, array_level, compare, threshold_of
 from tests.shim import build
 
@@ -202,12 +202,7 @@ def test_a_token_beside_the_drawn_one_is_refused(pair: Pair) -> None:
 
 @pytest.mark.parametrize("budget", ["local", "eq13"])
 def test_the_water_level_gives_up_where_tiny_weights_hold_too_little(budget: str) -> None:
-    """Found here: the drafted token holds 0.13 at a level of 1e41, and the undrafted one must get the rest."""
-    pair = Pair("regression", "resispec", "iid", "waterfill", budget)
-    p, q = np.array([[0.125, 0.875, 0]], np.float32), np.array([[1e-42, 0, 1]], np.float32)
-    case = build.Case(p, q, np.array([[2]]), np.array([[0.5, 0.54]]))
-    wide = (p.astype(np.float64), q.astype(np.float64))
-    nodes = Nodes(case, "float32", False, *wide, np.zeros(1))
+    pair, nodes = Pair("regression", "resispec", "iid", "waterfill", budget), tiny_weights_node()
     answers = array_level(pair, nodes)
     assert (answers.accepted.tolist(), answers.token.tolist()) == ([-1], [1])
     assert assert_pair(pair, nodes, answers) == []

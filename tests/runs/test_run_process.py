@@ -259,6 +259,8 @@ def test_the_command_says_what_differs(store: LogitsStore, tmp_path: Path) -> No
         (("--out", "x", "--workers", "0"), "workers is 0"),
         (("--out", "x", "--target", "1/2,1/2", "--draft", "1/2,1/2"), "--out applies to logits"),
         (("--out", "x", "pkg.mod:verify"), "--out is about rules"),
+        (("--workers", "2", "--target", "1/2,1/2", "--draft", "1/2,1/2"), "--workers needs --out RUN"),
+        (("--out", "x", "--tree", "complete:2x2"), "--out does not go with --tree"),
     ],
 )
 def test_options_that_do_not_go_together(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:

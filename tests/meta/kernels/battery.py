@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from resispec_core.gpu.config import KERNELS, KernelConfig
-from tests.gpu.cases import LARGEST_COIN, Nodes, bits_of, random_nodes
+from tests.gpu.cases import LARGEST_COIN, Nodes, bits_of, random_nodes, tiny_weights_node
 from tests.gpu.pairs import Pair, array_level
 from tests.gpu.test_pairs import assert_same_bits, launch
 from tests.shim import build
@@ -47,8 +47,14 @@ def survive(config: KernelConfig, flavour: str, kernels: Path = KERNELS) -> None
     pair = Pair("battery", config.rule, "iid", config.redistribution, config.budget)
     few = flavour == "tsan"
     count = 8 if few else 30
-    for vocabulary, seed in ((101, 3),) if few else ((20, 2), (101, 3), (200, 4)):
-        nodes = nodes_for(config, vocabulary, count, seed)
+    batches = [
+        nodes_for(config, vocabulary, count, seed)
+        for vocabulary, seed in (((101, 3),) if few else ((20, 2), (101, 3), (200, 4)))
+    ]
+    if config.redistribution == "waterfill" and config.dtype == "float32" and not config.logits:
+        batches.append(tiny_weights_node())
+    for nodes in batches:
+        vocabulary = nodes.target_law.shape[1]
         for validate in ("read", "all"):
             given = replace(nodes, case=replace(nodes.case, validate=validate))
             expected = array_level(pair, given)

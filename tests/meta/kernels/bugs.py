@@ -98,6 +98,8 @@ BUGS = (
         "smaller(r.held[i] * missing / room, 1.0)", "smaller(missing / room, 1.0)", "plain", PUBLISHED),
     Bug("water level never raised", "level.cuh",
         "if (!over && deficit <= vocabulary && deficit", "if (!over && deficit <= goal && deficit", "plain", WATER),
+    Bug("full level not noticed", "level.cuh",
+        "at_full = true;\n            height = most", "high = most", "plain", WATER),
     Bug("horizon search stops at any root", "stage_b.cu",
         "if (end <= near) low = horizon;", "if (end <= near) return horizon;", "plain", SHAPED),
     Bug("half exponent off by one", "common.cuh", "(u64)(exponent + 1008u)", "(u64)(exponent + 1007u)", "plain",

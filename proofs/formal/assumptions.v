@@ -1,5 +1,5 @@
 (* Prints what each theorem rests on. The test demands "Closed under the global context" for every one. *)
-From Resispec Require Import laws procedure chain shaped sequential telescoping ceiling published monotone.
+From Resispec Require Import laws procedure chain shaped sequential telescoping ceiling published monotone ranked without prefix.
 
 Print Assumptions memoryless_output.
 Print Assumptions memoryless_acceptance.
@@ -55,3 +55,16 @@ Print Assumptions residual_distance.
 Print Assumptions drift_monotone.
 Print Assumptions drift_strict_iff.
 Print Assumptions drift_strict_fails.
+Print Assumptions published_fixed_exact.
+Print Assumptions ranked_selected.
+Print Assumptions ranked_mixture.
+Print Assumptions ranked_exact.
+Print Assumptions ranked_acceptance.
+Print Assumptions look_ahead_exact.
+Print Assumptions look_ahead_acceptance_two.
+Print Assumptions shaped_without_exact.
+Print Assumptions shaped_without_acceptance.
+Print Assumptions shaped_without_best.
+Print Assumptions prefix_minimal.
+Print Assumptions pair_gains_grow.
+Print Assumptions pair_prefix_minimal.

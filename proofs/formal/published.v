@@ -232,3 +232,70 @@ by split=> //; rewrite (shaped_acceptance law_p3 law_q3 t0) sum3; rational.
 Qed.
 
 End Witness.
+
+(* The published rule with any law D of the next candidate, given those before it (latest first); shape d w x is what
+   it builds after rejecting x, drawn from d. *)
+Section Fixed.
+Variables (R : realFieldType) (V : finType) (D : seq V -> V -> R).
+Variable shape : (V -> R) -> (V -> R) -> V -> V -> R.
+
+Definition published_after : procedure R V :=
+  Procedure (fun s : (V -> R) * seq V => D s.2) (fun s x => ratio s.1 (D s.2) x)
+            (fun s x => (fun y => shape (D s.2) s.1 x y / (D s.2 x - s.1 x), x :: s.2)) (fun s => s.1).
+
+(* Fixed candidates: then the budget Z = 1 - w(x) is all that is left off x, which any redistribution must fill. *)
+Hypothesis fixed : forall h, exists x, D h =1 (fun y => (y == x)%:R).
+Hypothesis fills : forall d w x, law w -> w x < d x ->
+  (forall y, shape d w x y <= drop w x y) /\ \sum_y shape d w x y = d x - w x.
+
+Let fixed_law h : law (D h).
+Proof.
+have [x Dx] := fixed h; split=> [y|]; first by rewrite Dx ler0n.
+by rewrite (bigD1 x) //= Dx eqxx big1 ?addr0 // => y /negbTE NE; rewrite Dx NE.
+Qed.
+
+Let fixed_mass n s : @mass _ _ published_after n s = 1.
+Proof.
+elim: n s => [|n IH] s; first exact: mass0.
+by rewrite massS -(law_sum (fixed_law s.2)); apply: eq_bigr => x _; rewrite IH mulr1.
+Qed.
+
+Let le1 (w : V -> R) x : law w -> w x <= 1.
+Proof. by move=> [w0 <-]; rewrite (bigD1 x) //= ler_addl sumr_ge0. Qed.
+
+Let shape_is_drop (d w : V -> R) x y : law w -> d x = 1 -> w x != 1 -> shape d w x y = drop w x y.
+Proof.
+move=> lw d1 NE; have lt : w x < d x by rewrite d1 lt_neqAle NE le1.
+have [le sum_shape] := fills lw lt; apply/eqP; rewrite eq_sym -subr_eq0; apply/eqP.
+apply: (@sum0_eq0 _ _ (fun z => drop w x z - shape d w x z)) => [z|]; first by rewrite subr_ge0.
+by rewrite sumrB sum_shape drop_sum // d1 subrr.
+Qed.
+
+Theorem published_fixed_exact p n : law p -> @exact _ _ published_after n (p, [::]) p.
+Proof.
+move=> lp; apply: (@balance _ _ published_after (fun _ s => law s.1) (fun s => s.1)) => //= [_ [w h] x|_ [w h] y] /= lw.
+  have [a Da] := fixed h; move=> NE; have E : x = a.
+    by apply/eqP; apply: contraTT NE => /negbTE ne; rewrite Da ne mul0r eqxx.
+  have D1 : D h x = 1 by rewrite Da E eqxx.
+  have w1 : w x != 1.
+    by apply: contra_neq NE => w1; rewrite /ratio D1 w1 divr1 minxx subrr mulr0.
+  have S : \sum_z drop w x z != 0 by rewrite drop_sum // subr_eq0 eq_sym.
+  have [n0 n1] := norm_law (fun z => drop_ge0 x z (fun u => law_ge0 u lw)) S.
+  have E' y : shape (D h) w x y / (D h x - w x) = norm (drop w x) y.
+    by rewrite shape_is_drop // D1 -(drop_sum x lw).
+  by split=> [y|]; [rewrite E' | rewrite -[RHS]n1; apply: eq_bigr => y _; rewrite E'].
+have [a Da] := fixed h; have D1 : D h a = 1 by rewrite Da eqxx.
+rewrite accepted_min ?(law_ge0 _ lw) ?(law_ge0 _ (fixed_law h)) // (bigD1 a) //= [X in _ + (_ + X)]big1 => [|x ne]; last first.
+  by rewrite Da (negbTE ne) !mul0r.
+have Ra : ratio w (D h) a = w a by rewrite /ratio D1 divr1 min_r // le1.
+rewrite addr0 Ra D1 mul1r Da.
+have [w1|NE] := eqVneq (w a) 1.
+  rewrite w1 subrr mul0r addr0; have [->|ne] := eqVneq y a; first by rewrite w1 minxx.
+  have := drop_sum a lw; rewrite w1 subrr => /(sum0_eq0 (fun z => drop_ge0 a z (fun u => law_ge0 u lw))) /(_ y).
+  by rewrite /drop (negbTE ne) => ->; rewrite minxx.
+rewrite shape_is_drop // mulrC divfK ?subr_eq0 1?eq_sym // /drop.
+have [->|ne] := eqVneq y a; first by rewrite addr0 min_l ?le1.
+by rewrite min_r ?add0r // (law_ge0 _ lw).
+Qed.
+
+End Fixed.

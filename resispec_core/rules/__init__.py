@@ -1,7 +1,7 @@
 """The NumPy reference: one verification rule a file, each short enough to read beside its paper."""
 
 from resispec_core.rules.autoregressive import Autoregressive
-from resispec_core.rules.base import Outcome, Rule, SequentialRule, SetRule, Stage
+from resispec_core.rules.base import Outcome, Row, Rule, SequentialRule, SetRule, Stage
 from resispec_core.rules.chain import ChainRule
 from resispec_core.rules.kseq import KSeq
 from resispec_core.rules.optimal import Optimal
@@ -25,6 +25,7 @@ __all__ = [
     "Outcome",
     "Ranked",
     "ResiSpec",
+    "Row",
     "Rule",
     "SequentialRule",
     "SetRule",

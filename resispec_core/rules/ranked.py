@@ -39,9 +39,10 @@ class Ranked(SetRule):
     make Σ min(p, k) large: first by p/q ascending; then each by how short k is of p, mixed in with the weight (of 64)
     that helps most (Frank–Wolfe on the polytope of all selection laws, whose maximum is the ceiling).
 
-    Exact for candidates drawn without replacement (proofs/formal: ``optimal_exact`` and ``optimal_acceptance``, which
-    hold for any law of the candidates). ``orders``: the most rankings. Cost to set up: for each of them a
-    sort and the sums of ``inclusion`` (O(V) for n ≤ 2, else about a hundred passes over the row); then O(n).
+    Exact for candidates drawn without replacement (proofs/formal: ``ranked_exact``, ``ranked_mixture`` and
+    ``ranked_acceptance``, which hold for any law of the candidates). ``orders``: the most rankings. Cost to set up:
+    for each of them a sort and the sums of ``inclusion`` (O(V) for n ≤ 2, else about a hundred passes over the row);
+    then O(n).
     """
 
     name = "ranked"

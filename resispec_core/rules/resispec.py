@@ -55,14 +55,15 @@ class ResiSpec(SequentialRule):
     remaining capacity; ``waterfill``, i.e. r = min(c·q, p) with c solved for Σr = Z; ``uniform``, the same
     amount to every token until it is full.
     ``budget``: ``local`` is Algorithm 1's Z = q(x₀) − p(x₀); ``eq13`` is the text's
-    Z = max(min_{q>0} p/q, |q(x₀) − p(x₀)|).
+    ``Z = max(min_{q>0} p/q, |q(x₀) − p(x₀)|)``.
 
     Per rejection, with budget ``local``: Σk = 1, k ≥ 0, k(x₀) = q(x₀), 0 ≤ r ≤ p, Σr = Σs = Z, r·s = 0.
     With ``eq13`` a larger Z can exceed what p − r can hold, and the slack beyond q(x₀) − p(x₀) has no
     token to go to; then Σr < Z or Σk < 1 (the law uses only norm(r), which stays defined).
 
-    Not exact, for almost every (p, q) and every redistribution. Cost: O(V log V) a rejection.
-    proofs/formal: ``published_exact_iff``, ``published_biased``, ``proportional_law`` and ``waterfilling_law``.
+    Not exact, for almost every (p, q) and every redistribution; over fixed candidates (``top-k``) it is, being the
+    rule ``deterministic`` there. Cost: O(V log V) a rejection. proofs/formal: ``published_exact_iff``,
+    ``published_biased``, ``proportional_law``, ``waterfilling_law`` and ``published_fixed_exact``.
     Source: ResiSpec (2608.24411), Definition 1, Eq. 12–13, Algorithm 1.
     """
 

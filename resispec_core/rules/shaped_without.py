@@ -1,6 +1,6 @@
 """Residual shaping for candidates drawn without replacement: the best sequential rule for two of them.
 
-Derivation and proofs: proofs/without_replacement.md.
+Derivation: proofs/without_replacement.md; proofs: proofs/formal/without.v.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class ShapedWithoutReplacement(SequentialRule):
 
     Exact for candidates drawn without replacement; for n = 2 no sequential rule accepts more, so never less than
     ``specinfer``; for n > 2 each stage looks one candidate ahead. Any v within its bounds is exact; only
-    acceptance depends on how close μ is. Cost: O(V) for each of about five steps a stage.
+    acceptance depends on how close μ is (proofs/formal: ``look_ahead_exact``, ``shaped_without_exact``,
+    ``shaped_without_acceptance`` and ``shaped_without_best``). Cost: O(V) for each of about five steps a stage.
     """
 
     name = "shaped-without-replacement"

@@ -1,7 +1,9 @@
 """Documents whose commands are run and whose numbers are compared with what the commands print.
 
 A ``console`` block is one ``$ command`` with its output. A ``python`` block is run as it stands; the ``text``
-block after it is its output. In the prose of a section every fraction and decimal must be a number that the
+block after it is its output. A ``py`` block is a file of tests, which must pass; without a test it is code that cannot
+run here, of which the names it imports from this package are checked. A ``yaml`` block is a workflow, whose
+``resispec`` steps must succeed. In the prose of a section every fraction and decimal must be a number that the
 section's own commands take or print (decimals rounded to the digits shown).
 
 Run as a script it writes the outputs anew: ``python tests/cli/documents.py docs/findings.md README.md``.
@@ -9,7 +11,9 @@ Run as a script it writes the outputs anew: ``python tests/cli/documents.py docs
 
 from __future__ import annotations
 
+import ast
 import contextlib
+import importlib
 import io
 import math
 import re
@@ -20,6 +24,8 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import yaml
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.]*\w)")
@@ -59,6 +65,38 @@ def steps(body: str) -> list[Step]:
             program = None
     assert program is None, "a python block has no text block with its output after it"
     return found
+
+
+def blocks(text: str, language: str) -> list[str]:
+    """The contents of every block in ``language``."""
+    return [content for name, content in FENCE.findall(text) if name == language]
+
+
+def missing_imports(program: str) -> list[str]:
+    """What ``program`` imports from this package that is not there."""
+    missing = []
+    for node in ast.walk(ast.parse(program)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("resispec_core"):
+            try:
+                module = importlib.import_module(str(node.module))
+            except ImportError:
+                missing.append(str(node.module))
+                continue
+            missing += [f"{node.module}.{name.name}" for name in node.names if not hasattr(module, name.name)]
+    return missing
+
+
+def indented_commands(text: str) -> list[list[str]]:
+    """The words of the ``resispec`` commands in indented blocks, which are shown without their output."""
+    lines = re.findall(r"^    (resispec .*?)(?: {2,}#.*)?$", FENCE.sub("", text), flags=re.MULTILINE)
+    return [shlex.split(line) for line in lines]
+
+
+def workflow_commands(text: str) -> list[list[str]]:
+    """The words of every ``resispec`` step of a GitHub workflow."""
+    jobs = yaml.safe_load(text)["jobs"]
+    runs = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    return [shlex.split(run) for run in runs if run.startswith("resispec ")]
 
 
 def output_of(step: Step, shell: Shell) -> str:

@@ -223,10 +223,16 @@ def target_match_acceptance(p: Law, q: Law, n: int) -> Fraction:
 Selection = dict[tuple[int, ...], Law]
 
 
-def selected(q: Law, sel: Selection) -> Law:
+def independent(q: Law, n: int) -> dict[tuple[int, ...], Fraction]:
+    """The weight of every tuple of n independent candidates."""
+    tuples = product([x for x in range(len(q)) if q[x]], repeat=n)
+    return {t: math.prod((q[z] for z in t), start=ONE) for t in tuples}
+
+
+def selected(weights: dict[tuple[int, ...], Fraction], sel: Selection) -> Law:
     """Law of the selected candidate: sum over tuples of their weight times ``sel``."""
-    tokens = range(len(q))
-    return tuple(sum((math.prod(q[z] for z in t) * s[x] for t, s in sel.items()), ZERO) for x in tokens)
+    size = len(next(iter(sel.values())))
+    return tuple(sum((w * sel[t][x] for t, w in weights.items()), ZERO) for x in range(size))
 
 
 def optimal_parts(p: Law, k: Law) -> tuple[Law, Law]:
@@ -234,15 +240,15 @@ def optimal_parts(p: Law, k: Law) -> tuple[Law, Law]:
     return ratio(p, k), residue(p, k)
 
 
-def optimal_output(p: Law, q: Law, sel: Selection) -> Law:
-    k = selected(q, sel)
+def optimal_output(p: Law, weights: dict[tuple[int, ...], Fraction], sel: Selection) -> Law:
+    k = selected(weights, sel)
     a, f = optimal_parts(p, k)
     tokens = range(len(p))
     return tuple(
         sum(
             (
-                math.prod(q[z] for z in t) * s[x] * (a[x] * (x == y) + (1 - a[x]) * f[y])
-                for t, s in sel.items()
+                w * sel[t][x] * (a[x] * (x == y) + (1 - a[x]) * f[y])
+                for t, w in weights.items()
                 for x in tokens
             ),
             ZERO,
@@ -253,32 +259,61 @@ def optimal_output(p: Law, q: Law, sel: Selection) -> Law:
 
 # published.v
 
-Shape = Callable[[Law, int], Law]
+Shape = Callable[[Law, Law, int], Law]
+"""(draft law, w, x) -> the mass built after rejecting x from the residual w."""
 
 
 def published(q: Law, shape: Shape) -> Procedure:
-    """State: the residual w. ``shape(w, x)`` is the mass built after rejecting x."""
+    """State: the residual w."""
     return Procedure(
         lambda w: q,
         lru_cache(lambda w: ratio(w, q)),
-        lru_cache(lambda w, x: tuple(over(r, q[x] - w[x]) for r in shape(w, x))),
+        lru_cache(lambda w, x: tuple(over(r, q[x] - w[x]) for r in shape(q, w, x))),
         lambda w: w,
     )
 
 
-def projection(q: Law, w: Law, x: int) -> Law:
-    z = q[x] - w[x]
+def published_after(conditional: Callable[[tuple[int, ...]], Law], shape: Shape) -> Procedure:
+    """State: (residual, candidates so far), here in the order they were drawn."""
+
+    def next_state(s: Any, x: int) -> Any:
+        w, drawn = s
+        d = conditional(drawn)
+        return tuple(over(r, d[x] - w[x]) for r in shape(d, w, x)), (*drawn, x)
+
+    return Procedure(
+        lambda s: conditional(s[1]),
+        lru_cache(lambda s: ratio(s[0], conditional(s[1]))),
+        lru_cache(next_state),
+        lambda s: s[0],
+    )
+
+
+def published_eq13(q: Law, fill: Callable[[Law, Law, int, Fraction], Law]) -> Procedure:
+    """The published rule with the budget of Eq. 13, Z = max(min p/q, |q(x) - p(x)|).
+
+    Not in published.v: the paper's r = Z after norm is not the mass of a proxy there. The rule normalises what the
+    redistribution ``fill`` makes of Z, or of all that is left off x where Z is more than that.
+    """
+
+    def next_state(w: Law, x: int) -> Law:
+        lowest = min(a / b for a, b in zip(w, q, strict=True) if b)
+        return norm(fill(q, w, x, max(lowest, abs(q[x] - w[x]))))
+
+    return Procedure(lambda w: q, lru_cache(lambda w: ratio(w, q)), lru_cache(next_state), lambda w: w)
+
+
+def projection(q: Law, w: Law, x: int, z: Fraction | None = None) -> Law:
+    z = q[x] - w[x] if z is None else z
     return tuple(ZERO if y == x else min(z * b, a) for y, (a, b) in enumerate(zip(w, q, strict=True)))
 
 
-def proportional(q: Law) -> Shape:
-    def shape(w: Law, x: int) -> Law:
-        m = projection(q, w, x)
-        room = [a - b for a, b in zip(drop(w, x), m, strict=True)]
-        t = over(q[x] - w[x] - sum(m, ZERO), sum(room, ZERO))
-        return tuple(a + t * b for a, b in zip(m, room, strict=True))
-
-    return shape
+def proportional(q: Law, w: Law, x: int, z: Fraction | None = None) -> Law:
+    m = projection(q, w, x, z)
+    room = [a - b for a, b in zip(drop(w, x), m, strict=True)]
+    wanted = min(q[x] - w[x] if z is None else z, sum(drop(w, x), ZERO))
+    t = over(pos(wanted - sum(m, ZERO)), sum(room, ZERO))
+    return tuple(a + t * b for a, b in zip(m, room, strict=True))
 
 
 def is_waterfilling(q: Law, w: Law, x: int, r: Law) -> bool:
@@ -303,37 +338,100 @@ def capped(speeds: Sequence[Fraction], brims: Sequence[Fraction], amount: Fracti
     return None
 
 
-def waterfilling(q: Law) -> Shape:
+def waterfilling(q: Law, w: Law, x: int, z: Fraction | None = None) -> Law:
     """The r of ``is_waterfilling``. Where drafted tokens hold less than Z no r meets that definition.
 
     Then, as the rule's docstring says, they are filled and the rest goes to the tokens with q = 0, in proportion
     to w.
     """
-
-    def shape(w: Law, x: int) -> Law:
-        z, room = q[x] - w[x], drop(w, x)
-        r = capped(drop(q, x), room, z)
-        if r is not None:
-            return r
-        held = tuple(a if b else ZERO for a, b in zip(room, q, strict=True))
-        share = over(z - sum(held, ZERO), sum(room, ZERO) - sum(held, ZERO))
-        return tuple(a if b else a * share for a, b in zip(room, q, strict=True))
-
-    return shape
+    room = drop(w, x)
+    z = min(q[x] - w[x] if z is None else z, sum(room, ZERO))
+    r = capped(drop(q, x), room, z)
+    if r is not None:
+        return r
+    held = tuple(a if b else ZERO for a, b in zip(room, q, strict=True))
+    share = over(z - sum(held, ZERO), sum(room, ZERO) - sum(held, ZERO))
+    return tuple(a if b else a * share for a, b in zip(room, q, strict=True))
 
 
-def uniform(q: Law) -> Shape:
+def uniform(q: Law, w: Law, x: int, z: Fraction | None = None) -> Law:
     """The projection, and the same amount more for every token until it is full. (Not in published.v by name:
     its theorems are about any shape above the projection.)"""
+    m = projection(q, w, x, z)
+    room = [a - b for a, b in zip(drop(w, x), m, strict=True)]
+    wanted = min(q[x] - w[x] if z is None else z, sum(drop(w, x), ZERO))
+    more = capped([ONE] * len(w), room, pos(wanted - sum(m, ZERO)))
+    # None only in states that no rejection leads to: Z fits under w off x whenever w is a law.
+    return m if more is None else tuple(a + b for a, b in zip(m, more, strict=True))
 
-    def shape(w: Law, x: int) -> Law:
-        m = projection(q, w, x)
-        room = [a - b for a, b in zip(drop(w, x), m, strict=True)]
-        more = capped([ONE] * len(w), room, q[x] - w[x] - sum(m, ZERO))
-        # None only in states that no rejection leads to: Z fits under w off x whenever w is a law.
-        return m if more is None else tuple(a + b for a, b in zip(m, more, strict=True))
 
-    return shape
+# without.v
+
+Plan = Callable[[Law, Law], Law]
+"""(w, d) -> a number for every token."""
+
+
+def second(m: Law, d: Law) -> Law:
+    rest = [norm(drop(d, x)) for x in range(len(d))]
+    return tuple(sum((m[x] * rest[x][y] for x in range(len(d))), ZERO) for y in range(len(d)))
+
+
+def left_over(m: Law, b: Law, w: Law, d: Law) -> Law:
+    return tuple(w[y] - d[y] + m[y] - b[y] * drawn for y, drawn in enumerate(second(m, d)))
+
+
+def handed_on(m: Law, b: Law, w: Law, d: Law, x: int) -> Law:
+    rest, f = norm(drop(d, x)), norm(left_over(m, b, w, d))
+    taken = sum((c * a for c, a in zip(b, rest, strict=True)), ZERO)
+    return tuple(c * a + (1 - taken) * e for c, a, e in zip(b, rest, f, strict=True))
+
+
+def look_ahead(m: Plan, b: Plan) -> Procedure:
+    """State: (candidates to come, (residual, law of the next candidate))."""
+
+    def acc(s: Any) -> Law:
+        k, (w, d) = s
+        return tuple(over(a - c, a) for a, c in zip(d, m(w, d), strict=True)) if k > 1 else ratio(w, d)
+
+    def next_state(s: Any, x: int) -> Any:
+        k, (w, d) = s
+        residual = handed_on(m(w, d), b(w, d), w, d, x) if k > 1 else residue(w, d)
+        return k - 1, (residual, norm(drop(d, x)))
+
+    return Procedure(lambda s: s[1][1], lru_cache(acc), lru_cache(next_state), lambda s: s[1][0])
+
+
+def refused(load: Fraction, w: Law, d: Law) -> Law:
+    return tuple(min(b, max(pos(b - a), (b * (1 + load) - a) * (1 - b))) for a, b in zip(w, d, strict=True))
+
+
+def accepts_second(load: Fraction, w: Law, d: Law) -> Law:
+    m = refused(load, w, d)
+    return tuple(
+        min(ONE, over(a - b + c, drawn)) for a, b, c, drawn in zip(w, d, m, second(m, d), strict=True)
+    )
+
+
+def load_of(m: Law, d: Law) -> Fraction:
+    """The load that a plan m makes; ``shaped_without_best`` asks that it be the one m was made from."""
+    return sum((over(c, 1 - b) for c, b in zip(m, d, strict=True)), ZERO)
+
+
+# ranked.v
+
+
+def inclusion(weights: dict[tuple[int, ...], Fraction], h: Sequence[int]) -> Fraction:
+    return sum((w for t, w in weights.items() if all(z in h for z in t)), ZERO)
+
+
+def ranked_law(weights: dict[tuple[int, ...], Fraction], rank: Sequence[int]) -> Law:
+    """inclusion(tokens up to x) - inclusion(tokens below x), for every x."""
+    tokens = range(len(rank))
+    return tuple(
+        inclusion(weights, [z for z in tokens if rank[z] <= rank[x]])
+        - inclusion(weights, [z for z in tokens if rank[z] < rank[x]])
+        for x in tokens
+    )
 
 
 # telescoping.v

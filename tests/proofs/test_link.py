@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from itertools import chain as join
 from itertools import combinations, product
 from pathlib import Path
@@ -28,6 +29,7 @@ from resispec_core.audit import acceptance_ceiling, paper_check_law
 from resispec_core.audit.marginal import Marginal
 from resispec_core.drafts import draw_mode
 from resispec_core.rules.optimal import optimal_proxy
+from resispec_core.rules.shaped_without import shape_pair
 
 ROOT = Path(__file__).parents[2]
 ALL, FEW = 6, 4
@@ -52,26 +54,28 @@ def drawable(mode: Any, q: Law, n: int) -> bool:
     return most is None or n <= most
 
 
+def conditional(draw: str, q: Law, n: int) -> Callable[[tuple[int, ...]], Law]:
+    """The law of the next candidate, given those drawn, in the draw modes other than i.i.d."""
+    top = sorted(range(len(q)), key=lambda x: (-q[x], x))
+    point = [tuple(of.ONE if y == x else of.ZERO for y in range(len(q))) for x in top]
+
+    def without_replacement(drawn: tuple[int, ...]) -> Law:
+        return of.norm([of.ZERO if y in drawn else a for y, a in enumerate(q)])
+
+    def greedy(drawn: tuple[int, ...]) -> Law:
+        first = of.norm([of.ZERO if y in top[: n - 1] else a for y, a in enumerate(q)])
+        return point[len(drawn) - 1] if drawn else first
+
+    return {
+        "top-k": lambda drawn: point[len(drawn)],
+        "without-replacement": without_replacement,
+        "greedy": greedy,
+    }[draw]
+
+
 def recursive(draw: str) -> Model:
     """Recursive rejection with the draw mode's own law of each candidate."""
-
-    def model(rule: rules.Rule, p: Law, q: Law, n: int) -> tuple[Procedure, Any]:
-        top = sorted(range(len(q)), key=lambda x: (-q[x], x))
-        point = [tuple(of.ONE if y == x else of.ZERO for y in range(len(q))) for x in top]
-
-        def conditional(drawn: tuple[int, ...]) -> Law:
-            i = len(drawn)
-            if draw == "top-k":
-                return point[i]
-            return (
-                of.norm([of.ZERO if y in top[: n - 1] else a for y, a in enumerate(q)])
-                if i == 0
-                else point[i - 1]
-            )
-
-        return of.recursive(conditional), (p, ())
-
-    return model
+    return lambda rule, p, q, n: (of.recursive(conditional(draw, q, n)), (p, ()))
 
 
 def shaped(rule: rules.Rule, p: Law, q: Law, n: int) -> tuple[Procedure, Any]:
@@ -107,11 +111,31 @@ def siblings(draw: str) -> Model:
     return model
 
 
-def published(shape: Callable[[Law], of.Shape]) -> Model:
-    return lambda rule, p, q, n: (of.published(q, shape(q)), p)
+def load_used(w: Law, d: Law) -> of.Fraction:
+    """The load of the plan that the rule makes; the comparison then asks that the plan be made from it."""
+    return of.load_of(tuple(shape_pair(row(w), row(d)).refused), d)
+
+
+def shaped_without(rule: rules.Rule, p: Law, q: Law, n: int) -> tuple[Procedure, Any]:
+    refused = lru_cache(lambda w, d: of.refused(load_used(w, d), w, d))
+    second = lru_cache(lambda w, d: of.accepts_second(load_used(w, d), w, d))
+    return of.look_ahead(refused, second), (n, (p, q))
 
 
 RESISPEC = {"proportional": of.proportional, "waterfill": of.waterfilling, "uniform": of.uniform}
+
+
+def published(how: str, draw: str) -> Model:
+    """The published rule with Algorithm 1's budget."""
+    if draw == "iid":
+        return lambda rule, p, q, n: (of.published(q, RESISPEC[how]), p)
+    return lambda rule, p, q, n: (of.published_after(conditional(draw, q, n), RESISPEC[how]), (p, ()))
+
+
+def published_eq13(how: str) -> Model:
+    return lambda rule, p, q, n: (of.published_eq13(q, RESISPEC[how]), p)
+
+
 CASES: dict[str, tuple[rules.SequentialRule, str, Model]] = {
     "single-draft": (rules.SingleDraft(), "iid", lambda rule, p, q, n: (of.specinfer(q), p)),
     "specinfer iid": (rules.SpecInfer(), "iid", lambda rule, p, q, n: (of.specinfer(q), p)),
@@ -124,9 +148,20 @@ CASES: dict[str, tuple[rules.SequentialRule, str, Model]] = {
     "specinfer greedy": (rules.SpecInfer(), "greedy", recursive("greedy")),
     "k-seq": (rules.KSeq(), "iid", k_seq),
     "shaped": (rules.Shaped(), "iid", shaped),
+    "shaped-without-replacement": (
+        rules.ShapedWithoutReplacement(),
+        "without-replacement",
+        shaped_without,
+    ),
     **{f"target-match {d}": (rules.TargetMatch(), d, siblings(d)) for d in rules.TargetMatch.draws},
     "deterministic": (rules.Deterministic(), "top-k", siblings("top-k")),
-    **{f"resispec {how}": (rules.ResiSpec(how), "iid", published(f)) for how, f in RESISPEC.items()},
+    **{f"resispec {how}": (rules.ResiSpec(how), "iid", published(how, "iid")) for how in RESISPEC},
+    **{
+        f"resispec {how} {draw}": (rules.ResiSpec(how), draw, published(how, draw))
+        for how in RESISPEC
+        for draw in ("without-replacement", "top-k")
+    },
+    **{f"resispec {how} eq13": (rules.ResiSpec(how, "eq13"), "iid", published_eq13(how)) for how in RESISPEC},
 }
 
 
@@ -149,21 +184,21 @@ def faults(name: str, rule: rules.SequentialRule | None = None, largest: int = A
     return []
 
 
+SMALLER = {name for name in CASES if re.match("resispec (waterfill|uniform) ", name)}
+"""The other fills under other draws and budgets: each part is compared on the full grid in another case."""
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_rule_is_its_definition(name: str) -> None:
-    assert faults(name) == []
+    assert faults(name, largest=FEW if name in SMALLER else ALL) == []
 
 
 def test_every_rule_is_linked_or_has_a_reason_not_to_be() -> None:
-    linked = {type(rule).name for rule, _, _ in CASES.values()} | {"optimal"}
+    linked = {type(rule).name for rule, _, _ in CASES.values()} | {"optimal", "ranked"}
     # Without candidates there is nothing to prove; typical acceptance is lossy and nobody claims otherwise.
-    # The two for draws without replacement have proofs on paper (proofs/without_replacement.md); ``ranked`` is an
-    # instance of ``optimal_exact``, with its own selection in place of the priorities.
-    on_paper = {"shaped-without-replacement", "ranked"}
-    assert set(rules.RULES) - linked == {"autoregressive", "typical"} | on_paper
-    assert {draw for rule, draw, _ in CASES.values() if rule.name == "specinfer"} == set(
-        rules.SpecInfer.draws
-    )
+    assert set(rules.RULES) - linked == {"autoregressive", "typical"}
+    for kind in (rules.SpecInfer, rules.ResiSpec, rules.TargetMatch):
+        assert {draw for rule, draw, _ in CASES.values() if rule.name == kind.name} == set(kind.draws)
 
 
 def test_the_grid_is_complete() -> None:
@@ -193,17 +228,24 @@ def test_shaped_ends_at_zero_with_a_valid_chain() -> None:
         assert of.valid_chain(p, q, n, shaping.residual)
 
 
+def selection(rule: rules.SetRule, plan: Any, weights: Any, size: int) -> of.Selection:
+    """For every tuple of candidates the law of the one that the rule selects."""
+    sel = {}
+    for t in weights:
+        chosen = rule.select(plan, t)
+        sel[t] = tuple(
+            sum((c for c, z in zip(chosen, t, strict=True) if z == x), of.ZERO) for x in range(size)
+        )
+    return sel
+
+
 def selection_faults(rule: rules.Optimal, p: Law, q: Law, n: int) -> list[str]:
     """Which premises of optimal_exact and optimal_meets_ceiling fail, and where rule and definition part."""
     target, draft = row(p), row(q)
     plan = rule.plan(target, draft, n)
-    sel = {}
-    for t in product([x for x in range(len(q)) if q[x]], repeat=n):
-        chosen = rule.select(plan, t)
-        sel[t] = tuple(
-            sum((c for c, z in zip(chosen, t, strict=True) if z == x), of.ZERO) for x in range(len(q))
-        )
-    k = of.selected(q, sel)
+    weights = of.independent(q, n)
+    sel = selection(rule, plan, weights, len(q))
+    k = of.selected(weights, sel)
     a, f = of.optimal_parts(p, k)
     h = np.flatnonzero(optimal_proxy(target, draft, n)[2]).tolist()
     mass = sum((q[x] for x in h), of.ZERO) ** n
@@ -216,7 +258,7 @@ def selection_faults(rule: rules.Optimal, p: Law, q: Law, n: int) -> list[str]:
         "k >= p on H": all(k[x] >= p[x] for x in h),
         "k <= p off H": all(k[x] <= p[x] for x in range(len(q)) if x not in h),
         "mass off H": sum((k[x] for x in range(len(q)) if x not in h), of.ZERO) == 1 - mass,
-        "exact": of.optimal_output(p, q, sel) == p,
+        "exact": of.optimal_output(p, weights, sel) == p,
         "ceiling": sum(map(min, p, k)) == of.ceiling_of(p, q, n, h),
     }
     return [name for name, true in holds.items() if not true]
@@ -228,6 +270,58 @@ def test_optimal_is_its_definition_and_meets_the_premises(size: int) -> None:
         assert selection_faults(rules.Optimal(), p, q, 2) == []
     for p, q in pairs(size, FEW):
         assert selection_faults(rules.Optimal(), p, q, 1) == []
+
+
+def ranked_faults(rule: rules.Ranked, p: Law, q: Law, n: int) -> list[str]:
+    """Which premises of ranked_exact fail, and where rule and definition part."""
+    plan = rule.plan(row(p), row(q), n)
+    drafted = [x for x in range(len(q)) if q[x]]
+    draws = of.without_replacement()
+    weights = {t: w for t in product(drafted, repeat=n) if (w := of.weight(draws, (p, q), t))}
+    sel = selection(rule, plan, weights, len(q))
+    highest = {
+        t: tuple(
+            sum(
+                (
+                    c
+                    for c, ranks in zip(plan.weights, plan.ranks, strict=True)
+                    if max(t, key=lambda z: ranks[z]) == x
+                ),
+                of.ZERO,
+            )
+            for x in range(len(q))
+        )
+        for t in weights
+    }
+    laws = [of.ranked_law(weights, ranks) for ranks in plan.ranks]
+    k = of.selected(weights, sel)
+    a, f = of.optimal_parts(p, k)
+    accept, residual = rule.accept(plan), rule.residual(plan)
+    holds = {
+        "the weights are a law": sum(plan.weights) == 1 and min(plan.weights) >= 0,
+        "the ranks differ": all(len({ranks[x] for x in drafted}) == len(drafted) for ranks in plan.ranks),
+        "the highest is selected": sel == highest,
+        "k is the mixture": k
+        == tuple(
+            sum((c * law[x] for c, law in zip(plan.weights, laws, strict=True)), of.ZERO)
+            for x in range(len(q))
+        ),
+        "k is the law of the selected": k == tuple(plan.proxy),
+        "a": all(accept[x] == a[x] for x in range(len(q)) if k[x]),
+        "f": p == k or tuple(residual) == f,
+        "exact": of.optimal_output(p, weights, sel) == p,
+    }
+    return [name for name, true in holds.items() if not true]
+
+
+@pytest.mark.parametrize("candidates", [1, 2, 3])
+def test_ranked_is_its_definition_and_meets_the_premises(candidates: int) -> None:
+    seen = 0
+    for p, q in grid(FEW):
+        if drawable(draw_mode("without-replacement"), q, candidates):
+            assert ranked_faults(rules.Ranked(), p, q, candidates) == [], (p, q)
+            seen += 1
+    assert seen > 50
 
 
 def test_the_ceiling_is_the_smallest_bound_of_all_sets() -> None:
@@ -268,9 +362,9 @@ def test_the_transcriptions_obey_the_theorems() -> None:
         assert of.acceptance(chained, n, 0) == of.acceptance(of.specinfer(q), n, p)  # specinfer_accepts
         match = of.acceptance(of.siblings(q), n, p)
         assert match == of.target_match_acceptance(p, q, n)  # target_match_acceptance
-    assert of.output(of.published(Q3, of.proportional(Q3)), 1, P3) == fractions("107/282 46/105 1801/9870")
-    assert of.output(of.published(Q3, of.waterfilling(Q3)), 1, P3) == fractions("7/18 7/15 13/90")
-    assert of.acceptance(of.published(Q3, of.proportional(Q3)), 2, P3) == of.Fraction(89, 100)
+    assert of.output(of.published(Q3, of.proportional), 1, P3) == fractions("107/282 46/105 1801/9870")
+    assert of.output(of.published(Q3, of.waterfilling), 1, P3) == fractions("7/18 7/15 13/90")
+    assert of.acceptance(of.published(Q3, of.proportional), 2, P3) == of.Fraction(89, 100)
     assert all(of.drift((of.ONE, of.ZERO), fractions("1/2 1/2"), z) == 1 for z in fractions("1/5 1/2 1"))
 
 
@@ -304,6 +398,13 @@ class WrongReach(rules.Shaped):
         return plan.reach[0]
 
 
+class HandsOnSpecInfer(rules.ShapedWithoutReplacement):
+    """Hands on the residual of recursive rejection, as if nothing had been held back."""
+
+    def reject(self, stage: rules.Stage, token: Any) -> Any:
+        return normalise(positive_part(stage.residual - stage.draft), fallback=stage.residual)
+
+
 class LazyKSeq(rules.KSeq):
     def reject(self, stage: rules.Stage, token: Any) -> Any:
         return stage.target
@@ -328,9 +429,16 @@ class NoDeficit(rules.ResiSpec):
         ("deterministic", KeepsToken()),
         ("shaped", WrongReach()),
         ("k-seq", LazyKSeq()),
+        ("shaped-without-replacement", HandsOnSpecInfer()),
+        ("shaped-without-replacement", rules.SpecInfer()),
         ("resispec proportional", NoDeficit()),
         ("resispec waterfill", rules.ResiSpec("uniform")),
         ("resispec uniform", rules.ResiSpec("waterfill")),
+        ("resispec proportional without-replacement", rules.ResiSpec("uniform")),
+        ("resispec waterfill top-k", NoDeficit("waterfill")),
+        ("resispec proportional eq13", rules.ResiSpec("proportional")),
+        ("resispec waterfill eq13", rules.ResiSpec("proportional", "eq13")),
+        ("resispec uniform eq13", rules.ResiSpec("uniform")),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
@@ -338,15 +446,24 @@ def test_a_twin_is_told_apart(name: str, twin: rules.SequentialRule) -> None:
     assert faults(name, twin, FEW) != []
 
 
-class FirstOnly(rules.Optimal):
-    """Selects the first candidate, whatever the priorities say."""
+class First:
+    """Selects the first candidate, whatever the plan says."""
 
     def select(self, plan: Any, tokens: Any) -> Any:
         return np.array([of.ONE] + [of.ZERO] * (len(tokens) - 1))
 
 
+class FirstOptimal(First, rules.Optimal):
+    pass
+
+
+class FirstRanked(First, rules.Ranked):
+    pass
+
+
 def test_a_wrong_selection_is_told_apart() -> None:
-    assert "k is the law of the selected" in selection_faults(FirstOnly(), P3, Q3, 2)
+    assert "k is the law of the selected" in selection_faults(FirstOptimal(), P3, Q3, 2)
+    assert "the highest is selected" in ranked_faults(FirstRanked(), P3, Q3, 2)
 
 
 def test_an_audit_that_forgets_the_resample_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,7 +499,7 @@ def test_every_rule_names_its_theorem() -> None:
     docs = {
         name: kind.__doc__ or ""
         for name, kind in rules.RULES.items()
-        if name not in ("autoregressive", "typical", "shaped-without-replacement")  # the last: on paper only
+        if name not in ("autoregressive", "typical")
     }
     assert missing_theorems({**docs, "chain": rules.ChainRule.__doc__ or ""}, PRINTED) == {}
 

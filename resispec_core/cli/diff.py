@@ -9,7 +9,7 @@ import click
 from rich.table import Table
 
 from resispec_core.cli.output import print_json, print_tables, show, table
-from resispec_core.runs.difference import RuleDifference, difference, settings_difference
+from resispec_core.runs.difference import RuleDifference, differences, settings_difference
 from resispec_core.runs.store import Run
 
 CHANGES_SHOWN = 5
@@ -29,7 +29,7 @@ def diff(first: Path, second: Path, as_json: bool) -> int:
     Exit status: 0 nothing changed, 1 something did, or a position is in one run only, 2 unusable.
     """
     runs = Run.open(first), Run.open(second)
-    found = difference(*runs)
+    found = differences(*runs)
     settings = settings_difference(*runs)
     labels = [
         set(run.labels) - {name for item in found for name in (item.first, item.second)} for run in runs

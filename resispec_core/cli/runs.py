@@ -19,7 +19,7 @@ from resispec_core.runs.plan import Plan
 from resispec_core.runs.pools import Pool, dask_pool, in_process, local_pool, usable_cpus
 from resispec_core.runs.run import Outcome, audit_store, open_unchecked
 from resispec_core.runs.store import Run
-from resispec_core.runs.totals import rule_columns, totals
+from resispec_core.runs.totals import rule_columns, rule_totals
 
 USAGE_ERROR, INTERRUPTED = 2, 130
 PROBLEMS_SHOWN = 5
@@ -61,7 +61,7 @@ def audit_to_run(
     with _pool(workers, scheduler) as pool, meter("audit", quiet=as_json) as tell:
         outcome = audit_store(store, plan, out, pool, tell=tell)
     run = Run.open(out)
-    found = {label: totals(rule_columns(run, label)) for label in run.labels} if outcome.done else {}
+    found = {label: rule_totals(rule_columns(run, label)) for label in run.labels} if outcome.done else {}
     if as_json:
         print_json(_json(outcome, found))
     else:

@@ -21,7 +21,7 @@ from resispec_core.llama.store import INDEX_FILE, file_sha256, sample_store
 from resispec_core.report.run_plots import plots, swatch
 from resispec_core.rules import RULES
 from resispec_core.runs.store import Run
-from resispec_core.runs.totals import RuleColumns, rule_columns, totals, worst_positions
+from resispec_core.runs.totals import RuleColumns, rule_columns, rule_totals, worst_positions
 
 WORST = 20
 QUANTILES = {"least": 0.0, "10 %": 0.1, "median": 0.5, "90 %": 0.9, "largest": 1.0}
@@ -100,7 +100,7 @@ def render(run: Run) -> tuple[str, str]:
 
 def _part(run: Run, label: str) -> RulePart:
     columns = rule_columns(run, label)
-    total = totals(columns)
+    total = rule_totals(columns)
     return RulePart(label, total, columns, sentence(label, total), worst_positions(run, columns, WORST))
 
 

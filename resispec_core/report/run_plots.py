@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from resispec_core.report.plots import figure_class
-from resispec_core.runs.totals import RuleColumns, totals
+from resispec_core.runs.totals import RuleColumns, rule_totals
 
 SIZE = (4.6, 3.1)
 """Inches. Small, so that the letters are still readable where the plot fills the width of a phone."""
@@ -132,7 +132,7 @@ def _shares(axes: Any, name: str) -> None:
 
 def _by_candidate(axes: Any, rules: Sequence[RuleColumns]) -> None:
     for place, rule in enumerate(rules):
-        steps = totals(rule).conditional_acceptance
+        steps = rule_totals(rule).conditional_acceptance
         axes.plot(range(1, len(steps) + 1), steps, marker=_marker(place), markersize=5, **_style(place))
     n = max(rule.by_candidate.shape[1] for rule in rules)
     axes.set(xlabel="candidate", ylabel="accepted when looked at", ylim=(-0.02, 1.03), xlim=(0.75, n + 0.25))

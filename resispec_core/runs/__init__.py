@@ -5,22 +5,25 @@ it, and it is the only place that imports pyarrow, filelock and distributed (ext
 where it is used. docs/runs.md describes the format and what it costs.
 """
 
-from resispec_core.runs.difference import RuleDifference, difference
+from resispec_core.runs.difference import RuleDifference, differences
 from resispec_core.runs.plan import Plan
-from resispec_core.runs.pools import dask_pool, in_process, local_pool
+from resispec_core.runs.pools import Pool, dask_pool, in_process, local_pool
 from resispec_core.runs.run import Outcome, audit_store
 from resispec_core.runs.store import Run
-from resispec_core.runs.totals import totals
+from resispec_core.runs.totals import RuleColumns, rule_columns, rule_totals
 
 __all__ = [
     "Outcome",
     "Plan",
+    "Pool",
+    "RuleColumns",
     "RuleDifference",
     "Run",
     "audit_store",
     "dask_pool",
-    "difference",
+    "differences",
     "in_process",
     "local_pool",
-    "totals",
+    "rule_columns",
+    "rule_totals",
 ]

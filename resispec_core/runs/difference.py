@@ -120,7 +120,7 @@ def settings_difference(first: Run, second: Run) -> str | None:
     return first_difference(first.identity, second.identity, sides=SIDES)
 
 
-def difference(first: Run, second: Run) -> list[RuleDifference]:
+def differences(first: Run, second: Run) -> list[RuleDifference]:
     """Rule by rule: rules of one label, or, where each run has one rule, those two whatever their labels.
 
     Raises InputError: the runs are over different stores, or have no rule in common.

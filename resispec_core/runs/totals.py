@@ -68,7 +68,7 @@ def rule_columns(run: Run, rule: str) -> RuleColumns:
     )
 
 
-def totals(found: RuleColumns) -> PositionsSummary:
+def rule_totals(found: RuleColumns) -> PositionsSummary:
     """As ``audit.positions.summarise`` of the same audits; raises InputError where there is no position."""
     if len(found) == 0:
         raise InputError("no position was audited; there is nothing to summarise")

@@ -14,7 +14,7 @@ from run_cases import PLAN, audited, flip_byte, make_store
 from resispec_core.errors import InputError
 from resispec_core.llama.store import LogitsStore
 from resispec_core.rules import SpecInfer
-from resispec_core.runs import Plan, Run, difference
+from resispec_core.runs import Plan, Run, differences
 from resispec_core.runs.difference import compare
 from resispec_core.runs.totals import RuleColumns
 
@@ -112,7 +112,7 @@ def test_runs_that_cannot_be_compared(run: Any, store: LogitsStore, whole: Path,
     missing = run("diff", whole, tmp_path / "nowhere", "--json")
     assert (missing.code, "it is no run" in json.loads(missing.out)["error"]) == (2, True)
     with pytest.raises(InputError, match="different positions"):
-        difference(Run.open(whole), Run.open(tmp_path / "elsewhere"))
+        differences(Run.open(whole), Run.open(tmp_path / "elsewhere"))
 
 
 # The rule that tells a change from bounds that moved, on columns made by hand.

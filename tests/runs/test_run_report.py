@@ -24,7 +24,7 @@ from resispec_core.report.run_page import (
     reproduce,
     sentence,
 )
-from resispec_core.runs import Plan, Run, totals
+from resispec_core.runs import Plan, Run, rule_totals
 from resispec_core.runs.totals import rule_columns
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -69,7 +69,7 @@ def test_the_numbers_are_those_of_the_run(wide: Path, html: str) -> None:
     markdown = render(found)[1]
     for label in found.labels:
         columns = rule_columns(found, label)
-        total = totals(columns)
+        total = rule_totals(columns)
         tv = interval(columns["tv_low"].mean(), columns["tv_high"].mean())
         cells = [
             label,

@@ -26,7 +26,7 @@ from resispec_core.runs import Plan, Run
 from resispec_core.runs import plan as plan_module
 from resispec_core.runs import run as run_module
 from resispec_core.runs.store import PROBLEMS, RunWriter, parts, writing
-from resispec_core.runs.totals import rule_columns, totals, worst_positions
+from resispec_core.runs.totals import rule_columns, rule_totals, worst_positions
 
 
 def test_rows_are_those_of_the_audit(store: LogitsStore, whole: Path) -> None:
@@ -60,7 +60,7 @@ def test_rows_are_those_of_the_audit(store: LogitsStore, whole: Path) -> None:
             assert (row["context"], row["next_token"]) == (position.context, position.next_token)
     run = Run.open(whole)
     for rule in ("resispec", "specinfer"):
-        one = totals(rule_columns(run, rule)).to_json()
+        one = rule_totals(rule_columns(run, rule)).to_json()
         other = summarise([reports[place, rule] for place in range(len(store))]).to_json()
         assert one.keys() == other.keys()
         assert one["verdicts"] == other["verdicts"]

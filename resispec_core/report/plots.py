@@ -15,8 +15,7 @@ def plot_comparison(rows: Sequence[Comparison], file: str | Path) -> None:
 
     Biased rules are drawn dashed: their acceptance is not comparable with an exact rule's.
     """
-    figure_class = _figure_class()
-    figure = figure_class(figsize=(10, 4), layout="constrained")
+    figure = figure_class()(figsize=(10, 4), layout="constrained")
     by_index, by_n = figure.subplots(1, 2)
     for name, draw, temperature in dict.fromkeys((row.rule, row.draw, row.temperature) for row in rows):
         own = [row for row in rows if (row.rule, row.draw, row.temperature) == (name, draw, temperature)]
@@ -52,7 +51,8 @@ def plot_comparison(rows: Sequence[Comparison], file: str | Path) -> None:
         raise InputError(f"cannot write the plot to {file}: {error}") from None
 
 
-def _figure_class() -> Any:
+def figure_class() -> Any:
+    """The class Figure of matplotlib; raises InputError where it is not installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

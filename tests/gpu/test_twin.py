@@ -82,8 +82,8 @@ def test_a_twin_that_refuses_its_rows_is_an_error(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_has_no_twin_is_named() -> None:
-    with pytest.raises(InputError, match="'kseq' has no GPU twin"):
-        twin_audit("kseq", P, Q)
+    with pytest.raises(InputError, match="'k-seq' has no GPU twin"):
+        twin_audit("k-seq", P, Q)
     with pytest.raises(InputError, match="drawn without-replacement"):
         twin_audit("specinfer", P, Q, 2, draw="without-replacement")
     with pytest.raises(InputError, match="candidates is 9"):

@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 from resispec_core.errors import BudgetExceededError, InputError
 
@@ -26,7 +26,15 @@ NEGLIGIBLE = Fraction(1, 10**18)
 OWN_CODE = str(Path(__file__).parent)
 """Frames in these files are the harness; the first frame outside is the call site."""
 PLAIN = frozenset((int, float, Fraction))
-LIBRARIES = ("/numpy/", "/torch/", "/random.py", "<frozen", "/bisect.py", "<__array_function__")
+LIBRARIES = (
+    "/resispec_core/testing/",
+    "/numpy/",
+    "/torch/",
+    "/random.py",
+    "<frozen",
+    "/bisect.py",
+    "<__array_function__",
+)
 
 
 class RefusalError(InputError):
@@ -80,6 +88,9 @@ class Budget:
 
 class Trail:
     """The decisions of one run; the single object through which every random source is answered."""
+
+    limit: ClassVar[str] = "the replay cannot control it"
+    """Why what is refused is refused, for the message."""
 
     def __init__(self, prefix: Sequence[Decision] = (), grid: bool = False, neglect: bool = False) -> None:
         self._prefix = list(prefix)

@@ -70,10 +70,10 @@ def _chosen(method: Callable[..., Any]) -> Callable[..., Any]:
     return answered
 
 
-_method: Any
 for _name, _method in vars(ForkGenerator).items():
     if not _name.startswith("_"):
-        _answer: Any = property(_chosen(_method.fget)) if isinstance(_method, property) else _chosen(_method)
+        _getter: Any = getattr(_method, "fget", None)
+        _answer: Any = _chosen(_method) if _getter is None else property(_chosen(_getter))
         setattr(ChosenGenerator, _name, _answer)
 
 

@@ -45,6 +45,18 @@ def interpreted(launch: Callable[..., Any], *, dtype: str = "float32") -> Callab
     return kernel
 
 
+def first_config(kernel: Any) -> Any:
+    """``kernel`` with only the first of the configurations that ``triton.autotune`` gave it; returns it.
+
+    Choosing between several is done by timing them on a device, which the interpreter has not.
+    """
+    configs = getattr(kernel, "configs", None)
+    if not configs:
+        raise InputError(f"{kernel!r} has no configurations; pass the kernel that triton.autotune returned")
+    kernel.configs = configs[:1]
+    return kernel
+
+
 def require_interpreter() -> None:
     """``InputError`` unless Triton is installed and its functions are interpreted."""
     try:

@@ -6,11 +6,12 @@ import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import resispec_core
-from resispec_core.adapters.triton import VARIABLE, interpreted, require_interpreter
+from resispec_core.adapters.triton import VARIABLE, first_config, interpreted, require_interpreter
 from resispec_core.errors import InputError
 
 KERNELS = Path(__file__).with_name("triton_kernels.py")
@@ -25,13 +26,13 @@ MASKED = ("--target", "0,1/5,3/10,1/2", "--draft", "2/5,3/10,1/5,1/10")
 OPPOSITE = ("--target", "1/10,1/5,3/10,2/5", "--draft", "2/5,3/10,1/5,1/10")
 
 
-def audit(name, laws=MASKED, interpret=True):
+def audit(name, laws=MASKED, interpret=True, file=KERNELS):
     """``resispec audit`` on one of the kernels: (exit code, its JSON)."""
     environment = {key: value for key, value in os.environ.items() if key != VARIABLE}
     paths = (str(Path(resispec_core.__file__).parents[1]), os.environ.get("PYTHONPATH", ""))
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     command = [sys.executable, "-c", "from resispec_core.cli.main import main; main()", "audit"]
-    command += [f"{KERNELS}:{name}", "--signature", "kernel", "--candidates", "1", *laws, "--json"]
+    command += [f"{file}:{name}", "--signature", "kernel", "--candidates", "1", *laws, "--json"]
     done = subprocess.run(
         command,
         env=environment | ({VARIABLE: "1"} if interpret else {}),
@@ -77,6 +78,16 @@ def test_planted_faults_are_found(name, tmp_path, monkeypatch):
 
 
 @needs_triton
+@pytest.mark.skipif(find_spec("flashspec") is None, reason="flashspec is not installed; see packages.txt")
+def test_a_published_kernel_is_not_refuted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, found = audit("published", file=KERNELS.with_name("triton_flashspec.py"))
+    assert (code, found["verdict"]) == (3, "NOT_REFUTED")
+    assert found["worst"]["findings"] == []
+    assert found["worst"]["total_variation"] <= found["worst"]["rounding"]
+
+
+@needs_triton
 def test_without_the_interpreter_the_remedy_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, found = audit("right", interpret=False)
@@ -88,6 +99,13 @@ def test_without_the_interpreter_the_remedy_is_named(tmp_path, monkeypatch):
 def test_a_missing_triton_is_named():
     with pytest.raises(InputError, match="pip install triton"):
         require_interpreter()
+
+
+def test_only_autotuned_kernels_have_a_first_config():
+    kernel = SimpleNamespace(configs=["a", "b"])
+    assert first_config(kernel).configs == ["a"]
+    with pytest.raises(InputError, match="has no configurations"):
+        first_config(print)
 
 
 def test_wrapping_imports_nothing():

@@ -129,7 +129,7 @@ def controlled() -> Iterator[Watch | None]:
     stand_ins = {id(old): new for old, new in functions}
     undo: list[tuple[Any, str, Any, bool]] = []
     watch = Watch()
-    early = set(map(id, sys.modules.values()))
+    early = {id(module): module for module in sys.modules.values()}  # held, so that no identity is used again
     late: list[str] = []
     _in_control.append(True)
     try:
@@ -186,7 +186,7 @@ def _globals(
     return found
 
 
-def _put_back_late(early: set[int], functions: list[tuple[Any, Any]]) -> list[str]:
+def _put_back_late(early: dict[int, Any], functions: list[tuple[Any, Any]]) -> list[str]:
     """Give modules imported under control the true functions; the names of those that hold a forking generator."""
     modules = [module for module in list(sys.modules.values()) if id(module) not in early]
     originals = {id(new): old for old, new in functions}

@@ -25,13 +25,14 @@ class Groups(NamedTuple):
     """For every pair its group, or −1 for those that can be rejected next at no token but their holes."""
     low: Array
     high: Array
-    count: Array
+    size: Array
+    """How many pairs."""
     x: Array
     """The hole all its pairs share, or ``row.nobody``."""
     y: Array
     reach: Array
     """Tokens with ρ < low: those any of its pairs can be rejected at next."""
-    order: Array
+    listing: Array
     """Tokens in the order in which they are listed."""
     rank: Array
     """(K + 1,): the place of each token in it."""
@@ -52,7 +53,7 @@ class Groups(NamedTuple):
             done = ends[start - 1] if start else 0
             stop = max(start + 1, int(np.searchsorted(ends, done + BLOCK, side="right")))
             which, place = pairs_below(self.cut[start:stop])
-            which, token = which + start, self.order[place]
+            which, token = which + start, self.listing[place]
             keep = token < self.reach[which]
             yield which[keep], token[keep]
             start = stop
@@ -72,30 +73,29 @@ def group(row: Row, pairs: Pairs, budget: Budget) -> Groups:
     apart = np.ones(live.size, dtype=bool)
     apart[1:] = (x[1:] != x[:-1]) | (y[1:] != y[:-1])
     by_draft = np.argsort(-row.draft[: int(reach.max(initial=0))], kind="stable")
-    best = None
+    least = np.inf
     for coarse in COARSENESS:
         leading = mass.view(np.int64) >> coarse
         opens = apart.copy()
         opens[1:] |= leading[1:] != leading[:-1]
         starts = np.flatnonzero(opens)
-        count = np.diff(np.append(starts, live.size))
+        size = np.diff(np.append(starts, live.size))
         if int(reach[starts].sum()) <= budget.cells:
             cut, largest, listing = reach[starts], 0.0, np.arange(row.nobody)
         else:
             cut, largest = cut_off(row.draft[by_draft], mass[starts], budget.cells)
             listing = by_draft
         # What grouping loses, and what a path that is not listed can be rejected with once more.
-        lost = float((row.excess(mass, reach) - np.repeat(row.excess(mass[starts], reach[starts]), count)).sum())
-        lost += float(mass.sum() * row.drawn[row.below(np.array(largest))])
-        if best is None or lost < best[0]:
-            best = lost, starts, count, cut, largest, listing
+        lost = float(row.excess(mass, reach).sum() - (size * row.excess(mass[starts], reach[starts])).sum())
+        lost += float(mass.sum() * row.drawn(row.below(np.array([largest])))[0])
+        if lost < least:
+            least, best = lost, (starts, size, cut, largest, listing)
         if largest == 0:
             break
-    _, starts, count, cut, largest, listing = best
+    starts, size, cut, largest, listing = best
     of = np.full(pairs.mass.size, -1)
-    of[live] = np.repeat(np.arange(starts.size), count)
+    of[live] = np.repeat(np.arange(starts.size), size)
     rank = np.full(row.target.size, row.nobody)
     rank[listing] = np.arange(listing.size)
-    return Groups(
-        of, mass[starts], mass[starts + count - 1], count, x[starts], y[starts], reach[starts], listing, rank, cut, largest
-    )  # fmt: skip
+    low, high = mass[starts], mass[starts + size - 1]
+    return Groups(of, low, high, size, x[starts], y[starts], reach[starts], listing, rank, cut, largest)

@@ -47,7 +47,8 @@ def _first_resample(row: Row, first: First) -> Array:
     spread.add(found.level, found.weight, found.place)
     spread.add_target(float(found.share.sum()))
     spread.add_undrafted(float(found.spill.sum()))
-    spread.remove(first.token, first.at(row, np.arange(first.token.size), first.token))
+    own = found.weight * row.capped(found.level, first.token) + found.share * row.target[first.token]
+    spread.remove(first.token, own)
     return spread.law()
 
 

@@ -21,14 +21,17 @@ class Spread:
         self._weight = np.zeros(size)
         self._moment = np.zeros(size)
         self._holes = np.zeros(row.target.size)
+        self._end = 0
         self._share = 0.0
         self._undrafted = 0.0
 
     def add(self, level: Array, weight: Array, place: Array | None = None) -> None:
         """Paths that put ``weight·min(level·q, p)`` on the tokens; ``place = row.below(level)``."""
         place = self._row.below(level) if place is None else place
-        self._weight += np.bincount(place, weights=weight, minlength=self._weight.size)
-        self._moment += np.bincount(place, weights=weight * level, minlength=self._moment.size)
+        end = int(place.max(initial=0)) + 1
+        self._weight[:end] += np.bincount(place, weights=weight, minlength=end)
+        self._moment[:end] += np.bincount(place, weights=weight * level, minlength=end)
+        self._end = max(self._end, end)
 
     def add_target(self, share: float) -> None:
         """Paths that put ``share·p`` on the tokens."""
@@ -44,10 +47,15 @@ class Spread:
 
     def law(self) -> Array:
         """(K,): the sum at every token, not below 0."""
-        row = self._row
-        below = np.cumsum(self._moment)[:-1]
-        above = np.cumsum(self._weight[::-1])[::-1][1:]
-        total = row.draft * below + row.target * (above + self._share) - self._holes
+        row, end = self._row, self._end
+        below = np.cumsum(self._moment[:end])
+        above = np.cumsum(self._weight[:end][::-1])[::-1]
+        # From the last split on no level is above ρ.
+        total = row.draft * (below[-1] if end else 0.0) + row.target * self._share
+        total[: end - 1] = row.draft[: end - 1] * below[:-1] + row.target[: end - 1] * (
+            above[1:] + self._share
+        )
+        total -= self._holes
         if self._undrafted > 0:
             spare = np.where(row.draft == 0, row.target, 0.0)
             if spare.sum() > 0:

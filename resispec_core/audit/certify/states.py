@@ -21,6 +21,8 @@ class Budget(NamedTuple):
     """Triples at most, after pairs of nearly equal probability were grouped."""
     heavy: int = 32
     """Tokens of largest q that pairs are only grouped by, never across."""
+    paths: int = 32
+    """Rejection paths followed per level for a rule without a form of its own."""
 
 
 class First(NamedTuple):

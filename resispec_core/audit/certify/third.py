@@ -51,8 +51,8 @@ def third_resample(
         keep = (token != groups.x[which]) & (token != groups.y[which])
         which, token = which[keep], token[keep]
         found = _cell(row, groups, which, token, redistribution)
-        _count(row, spread, found, groups.count[which])
-        spread.remove(token, groups.count[which] * _at_own(row, found, token))
+        _count(spread, found, groups.size[which])
+        spread.remove(token, groups.size[which] * _at_own(row, found, token))
         by_group.add(which, found)
         by_group.add_at(row, which, found, groups.x[which], groups.y[which])
         cells += which.size
@@ -66,7 +66,7 @@ def third_resample(
     return spread.law(), cells
 
 
-def _count(row: Row, spread: Spread, found: Owed, times: Array | int) -> None:
+def _count(spread: Spread, found: Owed, times: Array | int) -> None:
     spread.add(found.level, times * found.weight, found.place)
     spread.add_undrafted(float((times * found.spill).sum()))
 
@@ -78,7 +78,7 @@ def _holes_again(row: Row, spread: Spread, sums: _Sums, pairs: Pairs, redistribu
         token, mass = hole[which], pairs.mass[which]
         x, y = pairs.x[which], pairs.y[which]
         found = owed(row, mass * row.draft[token], mass * row.others[token], (x, y), redistribution)
-        _count(row, spread, found, 1)
+        _count(spread, found, 1)
         sums.add(which, found)
         sums.add_at(row, which, found, x, y)
 
@@ -116,13 +116,13 @@ def _rest(row: Row, spread: Spread, by_group: _Sums, groups: Groups, left: Array
         unseen = (hole < groups.reach) & ~groups.listed(every, hole)
         left = left - np.where(unseen, _mass(row, groups, every, hole), 0.0)
     found = _chord(row, groups, np.maximum(left, 0.0))
-    _count(row, spread, found, groups.count)
+    _count(spread, found, groups.size)
     by_group.add(every, found)
     by_group.add_at(row, every, found, groups.x, groups.y)
     # At its own token w a path has put at most W·q(w) ≤ low·q(w)², for every group that does not list w.
-    drawn = np.bincount(groups.cut, weights=groups.count * groups.low, minlength=groups.order.size + 1)
-    unlisted = np.cumsum(drawn)[: groups.order.size]
-    spread.remove(groups.order, unlisted * row.draft[groups.order] ** 2)
+    drawn = np.bincount(groups.cut, weights=groups.size * groups.low, minlength=groups.listing.size + 1)
+    unlisted = np.cumsum(drawn)[: groups.listing.size]
+    spread.remove(groups.listing, unlisted * row.draft[groups.listing] ** 2)
 
 
 def _take_back(
@@ -148,7 +148,7 @@ def _take_back(
             spread.remove(own, -_at_own(row, found, own))
         else:
             found = _chord(row, groups, _mass(row, groups, which, own))
-        _count(row, spread, found, -1)
+        _count(spread, found, -1)
         sums.add(inside[chosen], found, sign=-1)
 
 

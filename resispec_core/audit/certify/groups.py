@@ -19,12 +19,12 @@ COARSENESS = (0, 32, 36, 38, 40, 42, 44, 46, 48, 52)
 
 
 class Groups(NamedTuple):
-    """Pairs that share their heavy holes and whose probabilities lie in [low, high]."""
+    """Pairs that share their heavy holes and whose probabilities differ in trailing bits only."""
 
     of: Array
     """For every pair its group, or −1 for those that can be rejected next at no token but their holes."""
     low: Array
-    high: Array
+    """The smallest probability of its pairs: all are taken to have it. What a path owes does not decrease with it."""
     size: Array
     """How many pairs."""
     x: Array
@@ -97,5 +97,4 @@ def group(row: Row, pairs: Pairs, budget: Budget) -> Groups:
     of[live] = np.repeat(np.arange(starts.size), size)
     rank = np.full(row.target.size, row.nobody)
     rank[listing] = np.arange(listing.size)
-    low, high = mass[starts], mass[starts + size - 1]
-    return Groups(of, low, high, size, x[starts], y[starts], reach[starts], listing, rank, cut, largest)
+    return Groups(of, mass[starts], size, x[starts], y[starts], reach[starts], listing, rank, cut, largest)

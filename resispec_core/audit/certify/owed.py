@@ -33,8 +33,9 @@ def owed(row: Row, mass: Array, stay: Array, holes: Sequence[Array], redistribut
     """The mass owed by paths of probability ``mass`` that end in a rejection.
 
     ``stay``: the probability that the path was reached and its last token not drawn, S·(1 − q(x)). ``holes``:
-    index arrays, one entry a path; tokens at which nothing is owed (``row.nobody`` for none). Non-decreasing in
-    ``mass`` and in the holes, non-increasing in ``stay``: that is what makes the bounds of grouped paths valid.
+    index arrays, one entry a path; tokens at which nothing is owed (``row.nobody`` for none). What is owed does not
+    decrease with the holes, nor with the probability of the pair that was rejected before (docs/certified.md): that
+    makes the bounds of grouped paths valid.
     """
     place = row.below(mass)
     nothing = np.zeros(mass.size)
@@ -63,19 +64,28 @@ def _water_level(row: Row, mass: Array, holes: Sequence[Array]) -> tuple[Array, 
         own = [hole[active] for hole in holes]
         c = level[active]
         held, slope = _at(row, c, own)
-        stop = np.full(c.size, LARGEST_LEVEL)
-        for hole in own:
-            stop = np.minimum(stop, np.where(row.ratio[hole] > c, row.ratio[hole], LARGEST_LEVEL))
+        stop = _next_full(row, c, own)
+        missing = np.maximum(mass[active] - held - c * slope, 0.0)
         with np.errstate(over="ignore"):
-            step = divide(np.maximum(mass[active] - held - c * slope, 0.0), slope)
-        moved = np.maximum(np.minimum(c + step, stop), c)
-        level[active] = moved
+            # No slope: as far as rounding can tell only a hole is open, and what is missing lies above it.
+            step = np.where(slope > 0, divide(missing, slope), np.where(missing > 0, stop, 0.0))
+        moved = np.where((slope > 0) | (stop < LARGEST_LEVEL), np.minimum(c + step, stop), c)
+        level[active] = np.maximum(moved, c)
         active = active[moved > c]
         if active.size == 0:
             break
     held, slope = _at(row, level, holes)
-    full = slope <= 0
+    full = (slope == 0) & (_next_full(row, level, holes) == LARGEST_LEVEL)
     return level, np.where(full, np.maximum(mass - held, 0.0), 0.0)
+
+
+def _next_full(row: Row, level: Array, holes: Sequence[Array]) -> Array:
+    """The lowest ρ of a hole above ``level``."""
+    stop = np.full(level.size, LARGEST_LEVEL)
+    for hole in holes:
+        ratio = row.ratio[hole]
+        stop = np.where(ratio > level, np.minimum(stop, ratio), stop)
+    return stop
 
 
 def _at(row: Row, level: Array, holes: Sequence[Array]) -> tuple[Array, Array]:

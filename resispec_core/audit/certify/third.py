@@ -90,7 +90,7 @@ def _mass(row: Row, groups: Groups, which: Array, token: Array) -> Array:
 
 def _cell(row: Row, groups: Groups, which: Array, token: Array, redistribution: str) -> Owed:
     """What it owes then, at least."""
-    stay = groups.high[which] * row.others[token]
+    stay = groups.low[which] * row.others[token]
     holes = (token, groups.x[which], groups.y[which])
     return owed(row, _mass(row, groups, which, token), stay, holes, redistribution)
 

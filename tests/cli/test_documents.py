@@ -14,7 +14,13 @@ import pytest
 from cli_cases import Result
 
 ROOT = Path(__file__).parents[2]
-FILES = ("README.md", "docs/findings.md", "docs/account.md", "docs/audit_your_sampler.md")
+FILES = (
+    "README.md",
+    "docs/findings.md",
+    "docs/account.md",
+    "docs/audit_your_sampler.md",
+    "docs/certified.md",
+)
 SECTIONS = [
     pytest.param(body, id=f"{name}: {title}")
     for name in FILES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from resispec_core.arrays import Array, as_float, is_rational, positive_part
+from resispec_core.arrays import Array, is_rational, positive_part
 from resispec_core.audit.certify.chain import chain_marginal
 from resispec_core.audit.certify.forms import has_published_form, published_marginal, selected_marginal
 from resispec_core.audit.certify.states import Budget
@@ -67,7 +67,6 @@ def certify(
     same_vocabulary(p, q)
     if is_rational(p):
         raise InputError("certify brackets float64 laws; audit(...) is exact on rational ones")
-    p, q = as_float(p), as_float(q)
     mode = rule.draw_mode(draw)
     mode.check(q, candidates)
     found, method = _marginal(rule, p, q, candidates, mode, budget)

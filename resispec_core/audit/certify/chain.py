@@ -36,7 +36,7 @@ def chain_marginal(
         parts=tuple(parts),
         accepted=tuple(accepted),
         reached=tuple(np.maximum(reached, 0.0).tolist()),
-        paths=sum(int(np.count_nonzero(part)) for part in parts[:-1]) + 1,
+        paths=candidates + 1,
         unexplored=0.0,
         carriers=None,
         rounding=rounding_bound(target.size, candidates, target),

@@ -66,11 +66,12 @@ def published_rounding(terms: int, candidates: int) -> float:
     """What float64 can do to the two ends of the bracket, each, when ``terms`` numbers were summed.
 
     Every number of a ``Spread`` is a sum of at most ``terms`` terms of one sign and a running sum over it, so off by
-    terms·eps of itself. Before the holes are taken out these add up to less than 3^n in all: a rejection passes on
-    shares that sum to at most 3 (docs/certified.md). Twice that for the products around them, and twice again because
-    the upper end moves by the error of the excess and by that of the sum.
+    terms·eps of itself. Before the holes are taken out they add up to at most T = 1 + 3 + … + 3^n, since a rejection
+    passes on shares that sum to at most 3 (docs/certified.md). Twice T·terms·eps because the upper end moves by the
+    error of the excess and by that of the sum, and twice again for the products around them.
     """
-    return float(4 * 3 ** min(candidates, 3) * terms * np.finfo(np.float64).eps)
+    total = (3 ** (min(candidates, 3) + 1) - 1) // 2
+    return float(4 * total * terms * np.finfo(np.float64).eps)
 
 
 def selected_marginal(

@@ -106,4 +106,6 @@ def _marginal(
     found = enumerate_paths(
         rule, p, q, candidates, drawn_as=mode, assumed=mode, max_cells=cells if sequential else None, partial=sequential
     )  # fmt: skip
+    if found.unexplored == 0:
+        return found, "every path"
     return found, f"the {budget.paths} heaviest rejection paths of each stage"

@@ -145,7 +145,7 @@ def plot(lines):
     axes.minorticks_off()
     axes.set_xlabel("vocabulary size V")
     axes.set_ylabel("time of one bracket / one sort of the row")
-    axes.legend(fontsize=7, ncols=2)
+    figure.legend(fontsize=7, ncols=4, loc="outside upper center")
     figure.savefig(PICTURE, metadata={"Date": None})
 
 

@@ -47,7 +47,7 @@ def audit(
 
     Every candidate tuple and path is summed where that fits ``max_cells`` (live paths × V). Past it, rules
     whose residual ignores the rejected token are summed stage by stage, and the published ResiSpec rule
-    by its closed forms plus its heaviest paths; others by their heaviest paths. What is left out is stated
+    by its structure (docs/certified.md); others by their heaviest paths. What is left out is stated
     as ``unexplored``; with ``partial=False`` it is a ``BudgetExceededError`` instead.
 
     Cannot detect: faults in how a real engine draws candidates, filters rows or uses its coins: this

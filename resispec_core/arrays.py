@@ -35,7 +35,8 @@ def zeros(shape: int | tuple[int, ...], like: Array) -> Array:
 
 def positive_part(array: Array) -> Array:
     """``(x)+`` elementwise."""
-    return np.maximum(array, 0 * array)
+    array = np.asarray(array)
+    return np.maximum(array, 0 * array if is_rational(array) else 0.0)
 
 
 def divide(numerator: Array, denominator: Array) -> Array:
@@ -43,11 +44,12 @@ def divide(numerator: Array, denominator: Array) -> Array:
 
     In floats a quotient too large for float64 (a mass over a subnormal one) is infinite.
     """
-    numerator, denominator = np.broadcast_arrays(numerator, denominator)
-    empty = denominator == 0
+    numerator, denominator = np.asarray(numerator), np.asarray(denominator)
+    shape = np.broadcast_shapes(numerator.shape, denominator.shape)
+    exact = is_rational(numerator) or is_rational(denominator)
+    quotient = np.full(shape, Fraction(0), dtype=object) if exact else np.zeros(shape)
     with np.errstate(over="ignore"):
-        quotient = numerator / np.where(empty, one(denominator), denominator)
-    return np.where(empty, zeros(numerator.shape, like=numerator), quotient)
+        return np.divide(numerator, denominator, out=quotient, where=denominator != 0)
 
 
 def sum_of_others(values: Array) -> Array:

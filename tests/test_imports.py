@@ -6,7 +6,10 @@ from pathlib import Path
 
 import resispec_core
 
-HEAVY = ("torch", "cupy", "transformers", "hypothesis", "pytest", "matplotlib")
+HEAVY = (
+    *("torch", "cupy", "transformers", "hypothesis", "pytest", "matplotlib"),
+    *("pyarrow", "filelock", "distributed", "jinja2"),
+)
 ROOT = Path(resispec_core.__file__).parent
 
 

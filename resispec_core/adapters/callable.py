@@ -217,7 +217,7 @@ def audit_callable(
     return result
 
 
-def _controlled_for(signature: str) -> AbstractContextManager[None]:
+def _controlled_for(signature: str) -> AbstractContextManager[object]:
     """One block of patches for many replays; a kernel draws nothing."""
     return controlled() if signature == "verify" else nullcontext()
 

@@ -1,6 +1,7 @@
 """Exact audits of verification rules: the law of the returned token against the target law."""
 
 from resispec_core.audit.ceiling import acceptance_ceiling, ceiling
+from resispec_core.audit.certify import Bracket, Budget, certify
 from resispec_core.audit.distances import Distances, distances
 from resispec_core.audit.enumerate import enumerate_paths
 from resispec_core.audit.marginal import Marginal, Path
@@ -10,6 +11,8 @@ from resispec_core.audit.verdict import AuditReport, Verdict
 
 __all__ = [
     "AuditReport",
+    "Bracket",
+    "Budget",
     "Distances",
     "Marginal",
     "Path",
@@ -17,6 +20,7 @@ __all__ = [
     "acceptance_ceiling",
     "audit",
     "ceiling",
+    "certify",
     "distances",
     "enumerate_paths",
     "paper_check_kl",

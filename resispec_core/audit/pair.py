@@ -8,6 +8,8 @@ import numpy as np
 
 from resispec_core.arrays import Array, is_rational, positive_part, zeros
 from resispec_core.audit.ceiling import ceiling
+from resispec_core.audit.certify.forms import has_published_form, published_marginal, selected_marginal
+from resispec_core.audit.certify.states import Budget
 from resispec_core.audit.closed_form import first_stage_law, prefix_rounding, rejections, second_acceptance
 from resispec_core.audit.distances import distances
 from resispec_core.audit.enumerate import can_merge, conditional_acceptance, enumerate_paths
@@ -18,7 +20,7 @@ from resispec_core.audit.verdict import AuditReport, decide
 from resispec_core.drafts import DrawMode, draw_mode
 from resispec_core.errors import BudgetExceededError, InputError
 from resispec_core.laws import law, same_vocabulary
-from resispec_core.rules.base import Rule, SequentialRule, SetRule
+from resispec_core.rules.base import Rule, SequentialRule
 from resispec_core.rules.registry import rule as named_rule
 from resispec_core.rules.resispec import ResiSpec
 
@@ -45,7 +47,7 @@ def audit(
 
     Every candidate tuple and path is summed where that fits ``max_cells`` (live paths × V). Past it, rules
     whose residual ignores the rejected token are summed stage by stage, and the published ResiSpec rule
-    by its closed forms plus its heaviest paths; others by their heaviest paths. What is left out is stated
+    by its structure (docs/certified.md); others by their heaviest paths. What is left out is stated
     as ``unexplored``; with ``partial=False`` it is a ``BudgetExceededError`` instead.
 
     Cannot detect: faults in how a real engine draws candidates, filters rows or uses its coins: this
@@ -97,7 +99,7 @@ def _marginal(
         closed = _published_closed_form(rule, p, q, candidates, drawn_as, assumed)
         if closed is not None and (partial or closed[0].unexplored == 0):
             return closed
-        selected = _selected_closed_form(rule, p, q, candidates, drawn_as, assumed)
+        selected = selected_marginal(rule, p, q, candidates, drawn_as, assumed)
         if selected is not None:
             return selected, "closed form: the law of the selected candidate (candidates in random order)"
         if not partial or not isinstance(rule, SequentialRule):
@@ -109,14 +111,18 @@ def _marginal(
 def _published_closed_form(
     rule: Rule, p: Array, q: Array, candidates: int, drawn_as: DrawMode, assumed: DrawMode
 ) -> tuple[Marginal, str] | None:
-    """docs/closed_forms.md: the law at n = 1, and acceptance at candidates 1 and 2, without enumeration."""
-    if not isinstance(rule, ResiSpec) or drawn_as.name != "iid" or assumed.name != "iid":
+    """docs/closed_forms.md and docs/certified.md: the law at n = 1, else lower bounds that nearly add up to 1.
+
+    In rationals, and for Eq. 13, only acceptance at candidates 1 and 2 is known beside the heaviest paths.
+    """
+    if type(rule) is not ResiSpec or drawn_as.name != "iid" or assumed.name != "iid":
         return None
-    if candidates == 1 and rule.redistribution == "uniform":
+    structured = has_published_form(rule, p, drawn_as, assumed)
+    if candidates == 1 and rule.redistribution == "uniform" and not structured:
         return None
     first = np.minimum(p, q)
     rounding = rounding_bound(p.size, candidates, p) + prefix_rounding(p.size, p)
-    if candidates == 1:
+    if candidates == 1 and rule.redistribution != "uniform":
         law_found = first_stage_law(p, q, rule.redistribution, rule.budget)
         left = rejections(p, q, rule.budget).left_out
         return (
@@ -141,6 +147,11 @@ def _published_closed_form(
         max_cells=HEAVY_PATHS * p.size,
         partial=True,
     )
+    if structured:
+        return (
+            published_marginal(rule, p, q, candidates, Budget(), heavy),
+            f"structure of the published rule; witness among its {HEAVY_PATHS} heaviest rejection paths of each stage",
+        )
     second = np.maximum(second_acceptance(p, q, rule.budget), heavy.parts[1])
     parts = (first, second, *heavy.parts[2:])
     left = 1 - sum(part.sum() for part in parts)
@@ -159,33 +170,6 @@ def _published_closed_form(
         ).normalised(),
         f"closed form for candidates 1 and 2, then the {HEAVY_PATHS} heaviest rejection paths of each stage",
     )
-
-
-def _selected_closed_form(
-    rule: Rule, p: Array, q: Array, candidates: int, drawn_as: DrawMode, assumed: DrawMode
-) -> Marginal | None:
-    """A set rule whose selection law is known: accept or resample once.
-
-    Such a rule ignores the order of the candidates, so the acceptance of each is an equal share of the whole, as
-    if they had been shuffled; drawn independently they are exchangeable anyway.
-    """
-    if not isinstance(rule, SetRule) or drawn_as is not assumed or drawn_as.name != rule.draws[0]:
-        return None
-    plan = rule.plan(p, q, candidates)
-    chosen = rule.selected_law(plan)
-    if chosen is None:
-        return None
-    taken = chosen * rule.accept(plan)
-    resampled = (chosen.sum() - taken.sum()) * rule.residual(plan)
-    return Marginal(
-        parts=(*[taken / candidates] * candidates, resampled),
-        accepted=(taken.sum() / candidates,) * candidates,
-        reached=(1,) * candidates,
-        paths=2 * int(np.count_nonzero(chosen)),
-        unexplored=0 * taken[0],
-        carriers=None,
-        rounding=rounding_bound(p.size, candidates, p) + prefix_rounding(p.size, p),
-    ).normalised()
 
 
 def _report(

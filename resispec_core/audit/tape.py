@@ -97,6 +97,8 @@ class _Kernel:
             uniforms = np.array([place / (self.top + 1) for place in point], dtype=self.dtype)
             try:
                 self.known[point] = int(self.call(uniforms))
+            except InputError:
+                raise  # an adapter says what is missing; no finding about the kernel
             except Exception as error:
                 self.known[point] = -1
                 self.errors[point] = f"{type(error).__name__}: {error}"

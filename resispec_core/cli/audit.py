@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
@@ -12,7 +13,9 @@ from resispec_core.audit.pair import audit as audit_pair
 from resispec_core.audit.positions import summarise, worst
 from resispec_core.audit.verdict import EXIT_CODES, AuditReport
 from resispec_core.cli.output import print_json, print_tables, progress, show, table
+from resispec_core.cli.runs import OF_RUNS, audit_to_run, run_options
 from resispec_core.cli.sampler import audit_installed, audit_sampler, refuse, sampler_options
+from resispec_core.cli.totals import totals_table
 from resispec_core.cli.tree_audit import audit_on_tree, tree_options
 from resispec_core.drafts import DRAW_MODES
 from resispec_core.errors import InputError
@@ -20,6 +23,7 @@ from resispec_core.laws import law_from_logits, parse_law
 from resispec_core.llama.store import LogitsStore, sample_store
 from resispec_core.rules import RULES, Rule
 from resispec_core.rules import rule as named_rule
+from resispec_core.runs.plan import Plan
 
 DEFAULT_RULES = ("resispec", "specinfer")
 INTERRUPTED = 130
@@ -62,6 +66,7 @@ FILTERS = ("--temperature", "--top-k", "--top-p", "--min-p")
 @click.option("--top-k", type=int, default=None, help="Filter on both rows of logits.")
 @click.option("--top-p", type=float, default=None, help="Filter on both rows of logits.")
 @click.option("--min-p", type=float, default=None, help="Filter on both rows of logits.")
+@run_options
 @tree_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def audit(
@@ -86,6 +91,9 @@ def audit(
     top_k: int | None,
     top_p: float | None,
     min_p: float | None,
+    out: Path | None,
+    workers: int | None,
+    scheduler: str | None,
     tree: str | None,
     tables: int | None,
     seed: int | None,
@@ -96,7 +104,8 @@ def audit(
     The law of the token it returns, over every candidate, coin and resample, against the target law; and its
     acceptance against the most that any exact rule can reach.
 
-    Without --target and --draft the rule is audited at every position of recorded Llama logits. With --tree it is
+    Without --target and --draft the rule is audited at every position of recorded Llama logits. With --out the results
+    go to a folder, position by position, and the same command continues after an interrupt. With --tree it is
     audited on draft trees over small random models: the law of the first tokens of repeated steps.
 
     CALLABLE is module:name or path/to/file.py:name. Its code is loaded and run here, unmodified, on inputs the suite
@@ -112,6 +121,9 @@ def audit(
         "--top-k": top_k,
         "--top-p": top_p,
         "--min-p": min_p,
+        "--out": out,
+        "--workers": workers,
+        "--scheduler": scheduler,
     }
     of_trees = {"--tree": tree, "--tables": tables, "--seed": seed}
     of_samplers = {
@@ -144,7 +156,7 @@ def audit(
         )
     if tree is not None:
         of_pairs = {"--target": target, "--draft": draft, "--candidates": candidates}
-        of_rows = {name: of_rules[name] for name in ("--mismatched", "--logits", *FILTERS)}
+        of_rows = {name: of_rules[name] for name in ("--mismatched", "--logits", *FILTERS, *OF_RUNS)}
         of_samplers.pop("--horizon")
         refuse(of_pairs | of_rows | of_samplers, "does not go with --tree")
         return audit_on_tree(
@@ -158,12 +170,14 @@ def audit(
         )
     refuse(of_trees, "goes with --tree")
     refuse(of_samplers, "needs a CALLABLE (module:name or path/to/file.py:name)")
+    if out is None:
+        refuse({"--workers": workers, "--scheduler": scheduler}, "needs --out RUN, where the results go")
     rules = _configured(names or DEFAULT_RULES, redistribution, budget)
     how: dict[str, Any] = {"draw": draw, "mismatched": mismatched}
     if (target is None) != (draft is None):
         raise InputError("--target and --draft go together: give both laws of the pair, or neither")
     if target is not None and draft is not None:
-        filters = {"--top-k": top_k, "--top-p": top_p, "--min-p": min_p, "--logits": folder}
+        filters = {"--top-k": top_k, "--top-p": top_p, "--min-p": min_p, "--logits": folder, "--out": out}
         used = [name for name, given in filters.items() if given is not None]
         if used or temperature != 1:
             raise InputError(
@@ -176,11 +190,14 @@ def audit(
         else:
             print_tables(_pair_table(report) for report in reports)
         return EXIT_CODES[worst(report.verdict for report in reports)]
+    shaping = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
+    n = 3 if candidates is None else candidates
+    if out is not None:
+        plan = Plan(rules, n, draw, mismatched, shaping)
+        return audit_to_run(plan, folder, out, workers=workers, scheduler=scheduler, as_json=as_json)
     store = sample_store() if folder is None else LogitsStore.open(folder)
     if len(store) == 0:
         raise InputError(f"{store.path} holds no recorded position; finish it with `resispec record`")
-    shaping = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p}
-    n = 3 if candidates is None else candidates
     done: list[StoreAudit] = []
     for rule in rules:
         done.append(_audit_store(rule, store, n, how, shaping, quiet=as_json))
@@ -295,26 +312,9 @@ def _store_json(done: StoreAudit, store: LogitsStore, n: int, shaping: dict[str,
 
 def _store_tables(done: StoreAudit, store: LogitsStore, n: int) -> list[Any]:
     total = summarise(done.reports)
-    # Paths that were not followed can only add: what was found is a lower bound then, and says so, except
-    # where the missing mass could not change a printed digit.
-    at_least = "≥ " if total.max_unexplored > 1e-9 else ""
-    rows = [
-        ("verdict", ", ".join(f"{name} on {count}" for name, count in total.verdicts.items())),
-        ("total variation, mean", at_least + show(total.mean_total_variation)),
-        ("total variation, largest", at_least + show(total.max_total_variation)),
-        ("total variation, at most", total.bound),
-        ("acceptance, mean", at_least + show(total.mean_acceptance)),
-        ("ceiling of any exact rule, mean", total.mean_ceiling),
-        ("positions above the ceiling", total.positions_above_ceiling),
-        (
-            "acceptance of candidates 1, 2, … when looked at",
-            at_least + ", ".join(show(value) for value in total.conditional_acceptance),
-        ),
-        ("mass of the paths not followed, at most", total.max_unexplored),
-    ]
     audited = f"{total.positions} of {len(store)} positions" + (", INTERRUPTED" if done.interrupted else "")
     title = f"{done.rule.name}, n = {n}, {done.reports[0].draw} draws, V = {store.vocabulary}: {audited}"
-    tables = [table(title, ("", ""), rows)]
+    tables = [totals_table(title, total)]
     found = done.reports
     biased = sorted(
         (place for place in range(len(found)) if found[place].witness),

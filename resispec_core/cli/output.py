@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any, TypeVar
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -78,3 +86,43 @@ def progress(items: Sequence[Item], description: str, *, quiet: bool = False) ->
     )
     with bar:
         yield iter(bar.track(items, description=description))
+
+
+@contextmanager
+def meter(description: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """Like ``progress``, for work that reports itself: yields ``tell(done, total)``. Shows the rate and the time left.
+
+    The first call says what was done before; the rate is that of what follows.
+    """
+    screen = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _Rate(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=screen,
+        transient=True,
+        disable=quiet or not screen.is_terminal,
+        speed_estimate_period=300,
+    )
+    with bar:
+        tasks: list[Any] = []
+
+        def tell(done: int, total: int) -> None:
+            if not tasks:
+                tasks.append(bar.add_task(description, total=total, completed=done))
+            else:
+                bar.update(tasks[0], completed=done)
+
+        yield tell
+
+
+class _Rate(ProgressColumn):
+    """Items a second, or seconds an item where those are more than one."""
+
+    def render(self, task: Task) -> Text:
+        if not task.speed:
+            return Text("–/s")
+        return Text(f"{task.speed:.1f}/s" if task.speed >= 1 else f"{1 / task.speed:.1f} s each")

@@ -156,38 +156,41 @@ def _case_facts(case: dict[str, Any]) -> list[tuple[str, Any]]:
 def audit_installed(name: str, *, as_json: bool) -> int:
     """Audit the known samplers of an installed package; the exit code.
 
-    Figures on the generator's real coin grid are printed, and left out of the exit code: they are what a coin of
-    exactly 0 does, not the rule's bias.
+    What the generator's real coin grid adds is printed in a column of its own and left out of the verdict and the exit
+    code: it is what a coin of exactly 0 does, not the rule's bias, and it depends on the machine's generator.
     """
     with Console(stderr=True).status(f"auditing {name}"):
         found = audit_package(name)
     verdict = worst(item.report.verdict for item in found if not item.report.grid)
+    on_grid = [item.report.verdict for item in found if item.report.grid]
     if as_json:
         print_json(
             {
                 "package": name,
                 "version": found[0].version,
                 "verdict": verdict.value,
+                "verdict_on_the_coin_grid": worst(on_grid).value if on_grid else None,
                 "audits": [item.to_json() for item in found],
             }
         )
     else:
         print_tables([_package_table(found)])
-        if any(item.report.grid for item in found):
-            console().print("real coin grid: what coins of exactly 0 do; not part of the exit code")
+        if on_grid:
+            console().print(
+                "real coin grid: what coins of exactly 0 do; not part of the verdict or the exit code"
+            )
     return EXIT_CODES[verdict]
 
 
 def _package_table(found: list[Audited]) -> Any:
-    rows = [
-        (
-            f"{item.function}: {item.setting}",
-            item.report.verdict.value,
-            show(float(item.report.total_variation)),
-            show(float(item.report.zero_mass)),
-            item.report.paths,
-        )
-        for item in found
-    ]
-    columns = ("function", "verdict", "TV", "mass where p = 0", "paths")
+    rows = []
+    for item in found:
+        report = item.report
+        figures = [show(float(report.total_variation)), show(float(report.zero_mass))]
+        if report.grid:
+            shown = ["", "", "", f"TV {figures[0]}; {figures[1]} where p = 0"]
+        else:
+            shown = [report.verdict.value, *figures, ""]
+        rows.append((f"{item.function}: {item.setting}", *shown, report.paths))
+    columns = ("function", "verdict", "TV", "mass where p = 0", "real coin grid", "paths")
     return table(f"{found[0].package} {found[0].version}", columns, rows)

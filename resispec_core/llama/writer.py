@@ -178,18 +178,26 @@ def replace_file(file: Path, data: bytes) -> None:
         ) from error
 
 
-def first_difference(old: Any, new: Any, path: str = "") -> str | None:
-    """Name the first place where two JSON values differ, with both values; None when they are equal."""
+def first_difference(
+    old: Any, new: Any, path: str = "", *, sides: tuple[str, str] = ("in the store", "now")
+) -> str | None:
+    """Name the first place where two JSON values differ, with both values; None when they are equal.
+
+    ``sides``: where the old and the new value are, for the message.
+    """
     if isinstance(old, dict) and isinstance(new, dict):
         for key in dict.fromkeys([*old, *new]):  # in the order written, so that causes come before effects
-            inner = first_difference(old.get(key), new.get(key), f"{path}.{key}" if path else key)
+            inner = first_difference(
+                old.get(key), new.get(key), f"{path}.{key}" if path else key, sides=sides
+            )
             if inner:
                 return inner
         return None
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         pairs = enumerate(zip(old, new, strict=True))
-        return next(filter(None, (first_difference(a, b, f"{path}[{i}]") for i, (a, b) in pairs)), None)
-    return None if old == new else f"{path} is {_short(old)} in the store and {_short(new)} now"
+        named = (first_difference(a, b, f"{path}[{i}]", sides=sides) for i, (a, b) in pairs)
+        return next(filter(None, named), None)
+    return None if old == new else f"{path} is {_short(old)} {sides[0]} and {_short(new)} {sides[1]}"
 
 
 def _settings(index: Mapping[str, Any]) -> dict[str, Any]:

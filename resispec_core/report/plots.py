@@ -52,7 +52,7 @@ def plot_comparison(rows: Sequence[Comparison], file: str | Path) -> None:
 
 
 def figure_class() -> Any:
-    """matplotlib's Figure; raises InputError naming the extra where it is missing."""
+    """The class Figure of matplotlib; raises InputError where it is not installed."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

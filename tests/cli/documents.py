@@ -182,8 +182,8 @@ def tidy(output: str) -> str:
 
 
 def needs_examples(arguments: list[str]) -> bool:
-    """Whether a command names a callable of ``docs/examples``, or a file that such a command wrote."""
-    return any(re.search(r"\w:\w|^replay$", word) for word in arguments)
+    """Whether a command names a callable of ``docs/examples``, or a file or folder that an earlier command wrote."""
+    return any(re.search(r"\w:\w|^(replay|report|diff|--out)$", word) for word in arguments)
 
 
 def main(files: list[Any]) -> None:

@@ -132,6 +132,7 @@ def test_a_package_is_audited_with_its_version(run: Run) -> None:
     audits = found.json["audits"]
     assert any(item["report"]["real_coin_grid"] for item in audits)
     assert {item["version"] for item in audits} == {found.json["version"]}
+    assert found.json["verdict_on_the_coin_grid"] == "BIASED"  # printed, and no part of the exit code
 
 
 def test_a_biased_package_leaves_status_1(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,6 +146,10 @@ def test_a_biased_package_leaves_status_1(run: Run, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(sampler, "audit_package", lambda name: items)
     found = run("audit", "--package", "p")
     assert found.code == 0
-    assert "real coin grid" in found.out
+    exact, biased = (line for line in found.out.splitlines() if line.startswith("f: s"))
+    assert exact.split()[2:] == ["EXACT", "0.25", "0", "3"]
+    assert "TV 0.25; 0 where p = 0" in biased
+    assert "BIASED" not in biased
+    assert "not part of the verdict or the exit code" in found.out
     items.append(item(Verdict.BIASED, False))
     assert run("audit", "--package", "p").code == 1

@@ -132,7 +132,9 @@ def test_the_published_rule_is_biased_on_most_shipped_positions(sample_run: Run)
         assert 0 <= low <= high <= 1
         if place["verdict"] == "BIASED":
             assert low > 0
-            assert place["total_variation"] == low
+            assert low <= place["total_variation"] <= high
+            # Where mass is unexplored the lower end is what is reported.
+            assert place["total_variation"] == low or place["unexplored"] == 0
             assert place["witness"]["mass"] > 0
         # Acceptances are lower bounds where mass is unexplored: never more than what is accounted for.
         assert place["acceptance"] + place["unexplored"] <= 1 + 1e-9

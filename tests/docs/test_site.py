@@ -24,6 +24,7 @@ PUBLIC = (
     "resispec_core.audit",
     "resispec_core.audit.replay",
     "resispec_core.trees",
+    "resispec_core.runs",
     "resispec_core.adapters",
     "resispec_core.testing",
     "resispec_core.gpu",

@@ -1,20 +1,17 @@
-"""The law of the kernels, audited: parity alone would copy a bug of the reference.
+"""The law of the kernels, audited: parity alone would copy a bug of the reference (``gpu.law``).
 
-The marginal is integrated over all randomness. For every candidate tuple each acceptance threshold and each edge of
-the resampling CDF is found by bisecting that one coin through the compiled kernel (53 calls, every cell of every
-tuple in one batch). Coins are multiples of 2^-53 and the rows are multiples of 2^-24 with unit mass, so the law is
-exact up to the fixed-point sums: the tolerance is candidates × outcomes × V·2^-50.
+The rows are multiples of 2^-20 with unit mass and the coins multiples of 2^-53, so the law is exact up to the
+fixed-point sums: the tolerance is candidates × outcomes × V·2^-50.
 """
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
+from resispec_core.drafts import draw_mode
 from resispec_core.gpu.config import kernel_config
-from tests.gpu.cases import LARGEST_COIN
+from resispec_core.gpu.law import measured_law
 from tests.gpu.test_pairs import launch
 from tests.shim import build
 
@@ -32,14 +29,6 @@ def kernel_law(
     rule, p, q, candidates, redistribution="", budget="local", norms=None, top_k=False
 ) -> np.ndarray:
     """The marginal of the compiled kernel, by bisection of its coins."""
-    size = p.size
-    weights = q.astype(np.float64) / q.astype(np.float64).sum()
-    if top_k:
-        tuples = [tuple(np.argsort(-weights, kind="stable")[:candidates])]
-        chance = np.ones(1)
-    else:
-        tuples = list(itertools.product(np.flatnonzero(weights).tolist(), repeat=candidates))
-        chance = np.array([weights[list(t)].prod() for t in tuples])
     config = kernel_config(
         rule, candidates, redistribution, budget, "float32", logits=False, resident=True, cluster=0
     )
@@ -47,38 +36,14 @@ def kernel_law(
     def run(tokens: np.ndarray, coins: np.ndarray):
         count = len(tokens)
         given = [np.full(count, n) for n in norms] if norms else [None, None]
-        rows = [np.ascontiguousarray(np.broadcast_to(row, (count, size))) for row in (p, q)]
-        return build.run(config, build.Case(*rows, tokens, coins, *given), launch(size, 1, 0, 32))
+        rows = [np.ascontiguousarray(np.broadcast_to(row, (count, p.size))) for row in (p, q)]
+        return build.run(config, build.Case(*rows, tokens, coins, *given), launch(p.size, 1, 0, 32))
 
-    cells = [(t, coin) for t in range(len(tuples)) for coin in range(candidates)]
-    cells += [(t, candidates + edge) for t in range(len(tuples)) for edge in range(size - 1)]
-    tokens = np.array([tuples[t] for t, _ in cells], dtype=np.int64)
-    place = np.array([min(coin, candidates) for _, coin in cells])
-    edge = np.array([coin - candidates for _, coin in cells])
-    low, high = np.zeros(len(cells), np.int64), np.full(len(cells), 2**53, np.int64)
-    for _ in range(54):
-        middle = np.minimum((low + high) // 2, 2**53 - 1)
-        coins = np.full((len(cells), candidates + 1), LARGEST_COIN)
-        coins[np.arange(len(cells)), place] = middle * 2.0**-53
-        answer = run(tokens, coins)
-        assert (answer.status <= 1).all()
-        below = np.where(
-            place < candidates, answer.accepted == place, (answer.accepted >= 0) | (answer.token <= edge)
-        )
-        open_ = low < high
-        low, high = np.where(open_ & below, middle + 1, low), np.where(open_ & ~below, middle, high)
-    assert (low == high).all()
-    found = dict(zip(cells, low * 2.0**-53, strict=True))
-    law = np.zeros(size)
-    for t, tuple_ in enumerate(tuples):
-        reach = chance[t]
-        for coin in range(candidates):
-            law[tuple_[coin]] += reach * found[t, coin]
-            reach *= 1 - found[t, coin]
-        if reach > 0:
-            edges = [0.0, *(found[t, candidates + e] for e in range(size - 1)), 1.0]
-            law += reach * np.diff(edges)
-    return law
+    weights = q.astype(np.float64) / q.astype(np.float64).sum()
+    mode = draw_mode("top-k" if top_k else "iid")
+    found = measured_law(run, list(mode.tuples(weights, candidates)), p.size)
+    assert (found.bad, found.missed) == (0, 0)
+    return found.law
 
 
 def total_variation(a, b) -> float:

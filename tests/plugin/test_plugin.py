@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from importlib import metadata
 from pathlib import Path
 
@@ -165,6 +166,72 @@ def test_alpha_is_shared_by_all(tests, pytester: pytest.Pytester, parallel: tupl
     assert 2e-5 < float(spent) < 1e-4
     (file,) = (pytester.path / ".resispec").iterdir()
     assert json.loads(file.read_text())["kind"] == "verify"
+
+
+TRACED = """
+def test_good(): assert_exact(good, CASE)
+def test_forgetful(): assert_exact(forgetful, CASE)
+def test_torch():
+    import torch
+    assert_exact(lambda target, draft, candidates, rng: int(torch.multinomial(target, 1)), CASE, library="torch")
+def test_refused():
+    assert_exact(lambda target, draft, candidates, rng: int(rng.normal() > 0), CASE)
+"""
+TRACERS = {
+    "pytest-cov, C tracer": ("ctrace", ["--cov=test_mine", "--cov-report="]),
+    "pytest-cov, Python tracer, xdist": (
+        "pytrace",
+        ["--cov=test_mine", "--cov-report=", "-n", "2", "-k", "not torch"],
+    ),
+    "pytest-cov, sys.monitoring": ("sysmon", ["--cov=test_mine", "--cov-report="]),
+    "sys.settrace": ("", ["-p", "tracing", "-k", "not torch"]),
+}
+TRACING = """
+import sys
+lines = 0
+def trace(frame, event, argument):
+    global lines
+    lines += 1
+    return trace
+sys.settrace(trace)
+def pytest_unconfigure():
+    sys.settrace(None)
+    print("traced", lines > 10_000)
+"""
+
+
+def verdicts(found: pytest.RunResult) -> list[str]:
+    """The summary's lines and the refusal; node ids, counts and figures included."""
+    text = found.stdout.str()
+    assert re.search("RefusalError: numpy.random Generator.normal is read at test_mine.py:", text), text
+    return sorted(re.findall(r"^test_mine\.py::\S+ \S+: [A-Z].*$", text, re.M))
+
+
+UNTRACED: list[str] = []
+"""The verdicts of the first run without a tracer, kept for the others."""
+
+
+@pytest.mark.parametrize("name", TRACERS)
+def test_tracing_changes_no_verdict(
+    tests, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A tracer watches the sampler, its replay and the patches; paths, figures and refusals stay the same."""
+    core, arguments = TRACERS[name]
+    if core == "sysmon" and sys.version_info < (3, 12):
+        pytest.skip("sys.monitoring came with Python 3.12")
+    if not UNTRACED:
+        UNTRACED.extend(verdicts(tests(TRACED)))
+    assert len(UNTRACED) == 3
+    pytester.makepyfile(tracing=TRACING)
+    if core:
+        monkeypatch.setenv("COVERAGE_CORE", core)
+    traced = tests(TRACED, *arguments)
+    with_torch = "not torch" not in arguments  # imported once is enough: it takes seconds
+    assert verdicts(traced) == [line for line in UNTRACED if with_torch or "test_torch" not in line]
+    if core:
+        assert (pytester.path / ".coverage").stat().st_size > 0
+    else:
+        assert "traced True" in traced.stdout.str()
 
 
 def test_a_wrong_alpha_is_a_usage_error(tests) -> None:

@@ -1,5 +1,6 @@
 """The replay engine on exact samplers, on planted faults, and against the exhaustive audit of the rules."""
 
+import os
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +10,7 @@ import samplers_torch
 
 from resispec_core import audit, rules
 from resispec_core.audit import Verdict
-from resispec_core.audit.replay import Budget, draw, replay_step, replay_verify
+from resispec_core.audit.replay import Budget, LeakError, draw, replay_step, replay_verify
 from resispec_core.audit.replay.patches import controlled
 from resispec_core.audit.replay.tables import Markov, hard_pair
 from resispec_core.errors import BudgetExceededError, InputError
@@ -181,6 +182,43 @@ def test_budget_is_refused_with_counts_per_call_site():
 
     with pytest.raises(BudgetExceededError, match=r"500 runs.*forks at test_replay_engine\.py:\d+"):
         replay_verify(verify, P, Q, budget=Budget(runs=500))
+
+
+def test_thirty_two_tokens_are_refused_with_counts_per_call_site():
+    with pytest.raises(
+        BudgetExceededError, match=r"1500 runs.*\d+ forks at test_replay_engine\.py:\d+; \d+ forks"
+    ):
+        replay_step(exact_chain(2), *hard_pair(32), extend="target", budget=Budget(runs=1500))
+
+
+@pytest.mark.skipif(
+    os.environ.get("RESISPEC_SLOW") != "1", reason="49,037 paths twice; RESISPEC_SLOW=1 runs it"
+)
+def test_thirty_two_tokens_and_two_drafts_finish_within_the_default_budget():
+    report = replay_step(exact_chain(2), *hard_pair(32), extend="target")
+    assert (report.verdict, report.paths) == (Verdict.EXACT, 49_037)
+
+
+def test_rational_rows_end_with_a_monte_carlo_on_floats():
+    """NumPy's ``choice`` refuses ``Fraction`` rows; the closing run hands the sampler floats."""
+    report = replay_step(exact_chain(1), *hard_pair(3), horizon=2, numbers="rational")
+    assert report.verdict is Verdict.EXACT
+    assert report.monte_carlo > 0
+    report = replay_verify(samplers_numpy.leviathan, RATIONAL_P, RATIONAL_Q, numbers="rational")
+    assert report.verdict is Verdict.EXACT
+    assert report.monte_carlo > 0
+
+
+def test_weights_that_change_between_runs_are_not_remembered():
+    """Rows are normalised once for all runs; a row that the sampler itself changes must be read anew."""
+    row = np.array([0.5, 0.25, 0.25])
+
+    def verify(target, draft, candidates, rng):
+        row[:] = np.roll(row, 1)
+        return int(rng.choice(3, p=row))
+
+    with pytest.raises(LeakError):
+        replay_verify(verify, [0.5, 0.25, 0.25], [0.5, 0.25, 0.25])
 
 
 def test_draw_helper_serves_both_replay_and_sampling():

@@ -4,6 +4,7 @@ import math
 import os
 import random
 import secrets
+import sys
 import uuid
 
 import numpy as np
@@ -138,6 +139,50 @@ def test_generators_bound_at_import_are_controlled():
     )
     assert report.exit_code == 0
     assert BOUND is random.random
+
+
+LATE = """
+from random import random as coin
+from numpy.random import rand
+"""
+
+
+def late_sampler(name):
+    def verify(target, draft, candidates, rng):
+        return int(__import__(name).coin() < 0.5)
+
+    return verify
+
+
+@pytest.fixture
+def late_module(tmp_path, monkeypatch):
+    """Writes a module that a sampler imports only when it is called."""
+    monkeypatch.syspath_prepend(tmp_path)
+    made = []
+
+    def write(name, text):
+        (tmp_path / f"{name}.py").write_text(text)
+        made.append(name)
+
+    yield write
+    for name in made:
+        sys.modules.pop(name, None)
+
+
+def test_a_module_imported_during_the_audit_keeps_no_stand_in(late_module):
+    late_module("late_names", LATE)
+    report = replay_verify(late_sampler("late_names"), [0.5, 0.5], [0.5, 0.5])
+    assert report.exit_code == 0
+    assert sys.modules["late_names"].coin is random.random
+    assert sys.modules["late_names"].rand is np.random.rand
+
+
+def test_a_generator_made_by_a_late_import_is_refused_by_name(late_module):
+    late_module("late_generator", LATE + "import numpy as np\nhidden = np.random.default_rng(3)\n")
+    with pytest.raises(RefusalError, match=r"imported late_generator \(hidden\) during the audit"):
+        replay_verify(late_sampler("late_generator"), [0.5, 0.5], [0.5, 0.5])
+    assert type(sys.modules["late_generator"].hidden) is np.random.Generator
+    assert 0 <= sys.modules["late_generator"].hidden.random() < 1
 
 
 def states():

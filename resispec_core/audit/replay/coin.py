@@ -86,7 +86,9 @@ class Unit:
         width = self.high - self.low
         if high <= low:
             return False
-        pieces = [(high - low) / width, (low - self.low) / width, (self.high - high) / width]
+        pieces = [high - low, low - self.low, self.high - high]
+        if width != 1:
+            pieces = [piece / width for piece in pieces]
         if trail.neglect:
             light = [piece for piece in pieces if 0 < piece < NEGLIGIBLE]
             if light:

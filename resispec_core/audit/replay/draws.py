@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from resispec_core.audit.replay.coin import Symbol, Unit
 from resispec_core.audit.replay.grid import FRACTION_53, Grid
@@ -19,10 +19,25 @@ from resispec_core.audit.replay.race import arrange
 from resispec_core.audit.replay.trail import RefusalError, Trail, call_site
 
 
+class Numbers(Protocol):
+    """Something that answers every draw with a number: a path run again, or Hypothesis (``testing.generator``)."""
+
+    fault: RefusalError | None
+    limit: ClassVar[str]
+    """Why what is refused is refused, for the message."""
+
+    def uniform(self, grid: Grid) -> float: ...
+    def noise(self, grid: Grid) -> float: ...
+    def index(self, weights: Sequence[Any], label: str) -> int: ...
+    def below(self, count: int, label: str) -> int: ...
+    def refuse(self, error: RefusalError) -> RefusalError: ...
+
+
 class Concrete:
     """The draws of an explored path, as numbers."""
 
     fault: RefusalError | None = None
+    limit: ClassVar[str] = Trail.limit
 
     def __init__(self, explored: Trail) -> None:
         units = [draw for draw in explored.draws if isinstance(draw, Unit)]
@@ -37,6 +52,20 @@ class Concrete:
             else:
                 self._values.append(float(draw.middle()))
         self._place = 0
+
+    def uniform(self, grid: Grid) -> float:
+        """The coin of the explored path."""
+        return float(self.next())
+
+    noise = uniform
+
+    def index(self, weights: Sequence[Any], label: str) -> int:
+        """The index that the explored path took."""
+        return int(self.next())
+
+    def below(self, count: int, label: str) -> int:
+        """As ``index``."""
+        return int(self.next())
 
     def next(self) -> Any:
         """The next recorded draw; a refusal where the re-run wants more draws than the replay had."""
@@ -53,7 +82,7 @@ class Concrete:
         return error
 
 
-Active = Trail | Concrete
+Active = Trail | Numbers
 _active: list[Active] = []
 
 
@@ -82,29 +111,26 @@ def required() -> Active:
 def uniform(grid: Grid = FRACTION_53) -> Any:
     """A coin on [0, 1)."""
     trail = required()
-    if isinstance(trail, Concrete):
-        return trail.next()
-    return Symbol(trail, Unit(trail, grid))
+    return Symbol(trail, Unit(trail, grid)) if isinstance(trail, Trail) else trail.uniform(grid)
 
 
 def exponential(grid: Grid = FRACTION_53) -> Any:
     """Exp(1) noise: −log of a coin."""
-    coin = uniform(grid)
-    return -math.log(coin) if isinstance(coin, float) else -coin.log()
+    trail = required()
+    return -uniform(grid).log() if isinstance(trail, Trail) else -math.log(trail.noise(grid))
 
 
 def gumbel(grid: Grid = FRACTION_53) -> Any:
     """Standard Gumbel noise: −log of exponential noise."""
     noise = exponential(grid)
-    return -math.log(noise) if isinstance(noise, float) else -noise.log()
+    # NumPy draws again where the noise would be infinite.
+    return -math.log(max(noise, 2.0**-53)) if isinstance(noise, float) else -noise.log()
 
 
 def categorical(weights: Sequence[Any], label: str) -> int:
     """An index with probability proportional to ``weights``: one branch per positive weight."""
     trail = required()
-    if isinstance(trail, Concrete):
-        return int(trail.next())
-    return trail.categorical(weights, label)
+    return (trail.categorical if isinstance(trail, Trail) else trail.index)(weights, label)
 
 
 def ordered(weights: Sequence[Any], count: int, label: str) -> list[int]:
@@ -119,11 +145,14 @@ def ordered(weights: Sequence[Any], count: int, label: str) -> list[int]:
 
 def integer(low: int, high: int, label: str) -> int:
     """A uniform integer in [low, high)."""
+    trail = required()
+    if not isinstance(trail, Trail):
+        return low + trail.below(high - low, label)
     if high - low > 4096:
-        raise required().refuse(
+        raise trail.refuse(
             RefusalError(f"{label} has {high - low} values at {call_site()}; too many to branch on")
         )
-    return low + categorical([1] * (high - low), label)
+    return low + trail.categorical([1] * (high - low), label)
 
 
 def bernoulli(probability: Any, label: str) -> bool:

@@ -6,13 +6,13 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache, partial
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from resispec_core.arrays import as_float, is_rational
 from resispec_core.audit.replay.compare import report_of
-from resispec_core.audit.replay.monte_carlo import monte_carlo as close_with_monte_carlo
+from resispec_core.audit.replay.monte_carlo import monte_carlo as closing_run
 from resispec_core.audit.replay.outcomes import Crash, Outcomes, Tokens, outcomes
-from resispec_core.audit.replay.patches import controlled, in_control
+from resispec_core.audit.replay.patches import controlled
 from resispec_core.audit.replay.report import ReplayReport
 from resispec_core.audit.replay.rows import (
     Library,
@@ -76,6 +76,7 @@ def replay_verify(
     mode.check(q, candidates)
     budget = budget or Budget()
     subject = name or str(getattr(verify, "__name__", "verify"))
+    picker = random.Random(1)  # made here: inside the replay a seed has no effect
     describe = {
         "target": [plain(x) for x in p],
         "draft": [plain(x) for x in q],
@@ -84,30 +85,25 @@ def replay_verify(
         "library": library,
     }
 
-    def audit(kind: Numbers, samples: int) -> ReplayReport:
+    def audit(kind: Numbers) -> _Explored:
         rows = convert(p, kind, library), convert(q, kind, library)
         exact_p, exact_q = exact(rows[0]), exact(rows[1])
         found, changed, tuples = Outcomes(), False, {}
 
-        def call_on(drawn: Tokens, rng: Any) -> Any:
+        def call_forked(drawn: Tokens) -> Any:
             nonlocal changed
             copies = copy(rows[0]), copy(rows[1])
-            ids = token_list(drawn, library)
-            result = verify(*copies, ids, rng)
+            result = verify(*copies, token_list(drawn, library), forked(library))
             changed = changed or not (unchanged(copies[0], rows[0]) and unchanged(copies[1], rows[1]))
             return result
 
-        def call_forked(drawn: Tokens) -> Any:
-            return call_on(drawn, forked(library))
-
-        with controlled():
-            for drawn, weight in mode.tuples(exact_q, candidates):
-                here = outcomes(
-                    partial(call_forked, drawn), budget, grid=grid, neglect=kind != "rational" and not grid
-                )
-                before = {key: found.heaviest.get(key) for key in here.law}
-                found.merge(here, weight)
-                tuples.update({key: drawn for key in here.law if found.heaviest[key] != before[key]})
+        for drawn, weight in mode.tuples(exact_q, candidates):
+            here = outcomes(
+                partial(call_forked, drawn), budget, grid=grid, neglect=kind != "rational" and not grid
+            )
+            before = {key: found.heaviest.get(key) for key in here.law}
+            found.merge(here, weight)
+            tuples.update({key: drawn for key in here.law if found.heaviest[key] != before[key]})
         expected: dict[Tokens, Fraction] = {
             (token,): mass for token, mass in enumerate(exact_p.tolist()) if mass > 0
         }
@@ -129,19 +125,17 @@ def replay_verify(
             report.notes.append(
                 "the sampler changes its input rows in place (the caller's arrays are modified)"
             )
-        if samples and not grid and not in_control():
-            plan = [(drawn, float(weight)) for drawn, weight in mode.tuples(exact_q, candidates)]
-            picker = random.Random(1)
-
-            def sample(rng: Any) -> Any:
-                drawn = picker.choices([item[0] for item in plan], weights=[item[1] for item in plan])[0]
-                return call_on(drawn, rng)
-
-            report.monte_carlo = close_with_monte_carlo(sample, samples, library, found, precision or kind)
         report.inputs = describe
-        return report
+        sampled = convert(p, _sampled(kind), library), convert(q, _sampled(kind), library)
+        plan = [(drawn, float(weight)) for drawn, weight in mode.tuples(exact_q, candidates)]
 
-    return _in_both_number_systems(audit, numbers, library, grid, monte_carlo, is_rational(p))
+        def sample(rng: Any) -> Any:
+            drawn = picker.choices([item[0] for item in plan], weights=[item[1] for item in plan])[0]
+            return verify(copy(sampled[0]), copy(sampled[1]), token_list(drawn, library), rng)
+
+        return _Explored(report, found, sample, precision or kind)
+
+    return _closed(audit, numbers, library, grid, monte_carlo, is_rational(p))
 
 
 def replay_step(
@@ -177,19 +171,19 @@ def replay_step(
     size, rational = start.size, is_rational(start)
     subject = name or str(getattr(step, "__name__", "step"))
 
-    def audit(kind: Numbers, samples: int) -> ReplayReport:
+    def audit(kind: Numbers) -> _Explored:
         rows = {"target": target_model, "draft": draft_model}
 
         @cache
-        def row(which: str, prefix: Tokens) -> Any:
+        def row(which: str, prefix: Tokens, kind: Numbers = kind) -> Any:
             checked = law(rows[which](prefix), name=f"{which} row after {list(prefix)}")
             return convert(checked, kind, library)
 
-        def model(which: str) -> Model:
-            return lambda prefix: copy(row(which, plain_prefix(prefix)))
+        def model(which: str, kind: Numbers) -> Model:
+            return lambda prefix: copy(row(which, plain_prefix(prefix), kind))
 
-        def call_at(prefix: Tokens, rng: Any) -> Any:
-            return step(model("target"), model("draft"), token_list(prefix, library), rng)
+        def call_at(prefix: Tokens, rng: Any, kind: Numbers = kind) -> Any:
+            return step(model("target", kind), model("draft", kind), token_list(prefix, library), rng)
 
         @cache
         def outs(prefix: Tokens) -> Outcomes:
@@ -228,9 +222,8 @@ def replay_step(
                     else:
                         grow(cut, weight * mass, trail, extend == "step")
 
-        with controlled():
-            grow(prompt, ONE, [], True)
-            known = [outs(prefix) for prefix in _seen(outs, prompt, horizon, extend)]
+        grow(prompt, ONE, [], True)
+        known = [outs(prefix) for prefix in _seen(outs, prompt, horizon, extend)]
         found.paths = sum(part.paths for part in known)
         found.inexact = sum(part.inexact for part in known)
         found.neglected = sum((part.neglected for part in known), ZERO)
@@ -247,14 +240,12 @@ def replay_step(
         report = report_of(
             found, expected, horizon, size, kind, budget, subject, "step", grid, 4 * horizon, {}, precision
         )
-        if samples and not grid and not in_control():
-            report.monte_carlo = close_with_monte_carlo(
-                lambda rng: call_at(prompt, rng), samples, library, outs(prompt), precision or kind
-            )
         report.inputs = {"prompt": list(prompt), "horizon": horizon, "extend": extend, "library": library}
-        return report
+        return _Explored(
+            report, outs(prompt), lambda rng: call_at(prompt, rng, _sampled(kind)), precision or kind
+        )
 
-    return _in_both_number_systems(audit, numbers, library, grid, monte_carlo, rational)
+    return _closed(audit, numbers, library, grid, monte_carlo, rational)
 
 
 def _seen(outs: Callable[[Tokens], Outcomes], prompt: Tokens, horizon: int, extend: str) -> Iterator[Tokens]:
@@ -272,22 +263,44 @@ def _seen(outs: Callable[[Tokens], Outcomes], prompt: Tokens, horizon: int, exte
                 waiting.append(longer)
 
 
-def _in_both_number_systems(
-    audit: Callable[[Numbers, int], ReplayReport],
+class _Explored(NamedTuple):
+    """A replay before its closing Monte Carlo: the report, the outcomes of one call, and that call unpatched."""
+
+    report: ReplayReport
+    found: Outcomes
+    sample: Callable[[Any], Any]
+    precision: str
+
+
+def _sampled(kind: Numbers) -> Numbers:
+    """The rows that the closing Monte Carlo hands over: NumPy draws from floats, not from ``Fraction``."""
+    return "float64" if kind == "rational" else kind
+
+
+def _closed(
+    audit: Callable[[Numbers], _Explored],
     numbers: str,
-    library: str,
+    library: Library,
     grid: bool,
     samples: int,
     rational: bool,
 ) -> ReplayReport:
-    if numbers != "auto":
-        return audit(numbers, samples)  # type: ignore[arg-type]
-    first = audit("float64", samples)
-    wanted = first.verdict is Verdict.EXACT_WITHIN or (rational and first.verdict is Verdict.BIASED)
-    if grid or library != "numpy" or not wanted:
-        return first
+    """The replay in one number system, or in floats and then rationals, and the closing Monte Carlo of the first."""
+    with controlled() as watch:
+        first = audit("float64" if numbers == "auto" else numbers)  # type: ignore[arg-type]
+        report = first.report
+        wanted = report.verdict is Verdict.EXACT_WITHIN or (rational and report.verdict is Verdict.BIASED)
+        if numbers == "auto" and wanted and not grid and library == "numpy":
+            report = _rational_too(audit, report)
+    if samples and not grid and watch is not None:
+        report.monte_carlo = closing_run(first.sample, samples, library, first.found, first.precision, watch)
+    return report
+
+
+def _rational_too(audit: Callable[[Numbers], _Explored], first: ReplayReport) -> ReplayReport:
+    """The replay with rational rows where it says more than the float64 one; else that, with the reason noted."""
     try:
-        second = audit("rational", 0)
+        second = audit("rational").report
     except RefusalError as reason:
         first.notes.append(f"no rational run: {reason}")
         return first
@@ -297,11 +310,9 @@ def _in_both_number_systems(
         )
         return first
     if second.verdict is Verdict.EXACT:
-        second.monte_carlo = first.monte_carlo
         second.notes = [*first.notes, f"float64 rows: TV = {float(first.total_variation):.3g}"]
         return second
     if second.verdict is Verdict.BIASED:
-        second.monte_carlo = first.monte_carlo
         if first.verdict is Verdict.EXACT_WITHIN:
             second.notes.append(
                 f"float64 rows hide this in rounding: TV = {float(first.total_variation):.3g}"

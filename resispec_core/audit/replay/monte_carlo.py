@@ -20,9 +20,8 @@ FALSE_ALARM = 1e-9
 """Chance that the comparison rejects a replay that is right, per audit."""
 
 
-def _samples(call: Callable[[Any], Any], count: int, library: Library) -> dict[Any, int]:
+def _samples(call: Callable[[Any], Any], count: int, library: Library, watch: Watch) -> dict[Any, int]:
     counts: dict[Any, int] = {}
-    watch = Watch()
     try:
         random.seed(20)
         np.random.seed(20)
@@ -47,15 +46,15 @@ def _settled(returned: Any) -> Any:
 
 
 def monte_carlo(
-    call: Callable[[Any], Any], count: int, library: Library, found: Outcomes, precision: str
+    call: Callable[[Any], Any], count: int, library: Library, found: Outcomes, precision: str, watch: Watch
 ) -> int:
     """Each outcome's frequency against its replayed probability, at ``FALSE_ALARM`` for all together.
 
     An outcome seen with frequency f has probability x with ``count·KL(f‖x) ≤ log(2K/FALSE_ALARM)``, K outcomes
     (Chernoff). The real generator's grid and rounding may move x by eps of the working precision; an outcome that
-    the replay gave probability below 1e-12 must otherwise not be seen at all.
+    the replay gave probability below 1e-12 must otherwise not be seen at all. ``watch`` puts every generator back.
     """
-    counts = _samples(call, count, library)
+    counts = _samples(call, count, library, watch)
     expected: dict[Any, float] = {}
     for key, mass in found.law.items():
         name = key.kind if isinstance(key, Crash) else key

@@ -16,7 +16,9 @@ from resispec_core.audit.replay import draws
 from resispec_core.audit.replay.coin import Symbol
 from resispec_core.audit.replay.grid import FRACTION_24, FRACTION_53
 from resispec_core.audit.replay.race import ranking
-from resispec_core.audit.replay.trail import RefusalError, call_site
+from resispec_core.audit.replay.trail import RefusalError, Trail, call_site
+
+GRIDS = {np.dtype(np.float64): FRACTION_53, np.dtype(np.float32): FRACTION_24}
 
 
 class CoinArray(np.ndarray):
@@ -135,12 +137,17 @@ def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Any
 
 
 def _random(size: Any, dtype: Any, out: Any) -> Any:
+    kind = np.dtype(dtype if out is None else out.dtype)
+    if kind not in GRIDS:
+        raise TypeError(f"Unsupported dtype {kind!r} for random")
+    trail = draws.required()
+    if out is not None and isinstance(trail, Trail):
+        raise trail.refuse(RefusalError(f"random(out=...) at {call_site()} writes coins into plain memory"))
+    found = _filled(np.shape(out) if out is not None else size, lambda: draws.uniform(GRIDS[kind]))
     if out is not None:
-        raise draws.required().refuse(
-            RefusalError(f"random(out=...) at {call_site()} writes coins into plain memory")
-        )
-    grid = FRACTION_24 if np.dtype(dtype) == np.float32 else FRACTION_53
-    return _filled(size, lambda: draws.uniform(grid))
+        out[...] = found
+        return out
+    return found.astype(kind) if isinstance(found, np.ndarray) and found.dtype != object else found
 
 
 def _binomial(n: Any, p: Any, size: Any = None) -> Any:
@@ -300,7 +307,7 @@ def _refused(name: str) -> Callable[..., Any]:
     def refuse(*_: Any, **__: Any) -> Any:
         raise draws.required().refuse(
             RefusalError(
-                f"numpy.random {name} is read at {call_site()}; the replay cannot control it. Use random, uniform, "
+                f"numpy.random {name} is read at {call_site()}; {draws.required().limit}. Use random, uniform, "
                 "choice, integers, exponential, gumbel, multinomial (n = 1), binomial (n = 1) or permutation"
             )
         )

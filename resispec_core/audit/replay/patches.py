@@ -16,6 +16,8 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import compress
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -107,19 +109,16 @@ def _functions() -> list[tuple[Any, Any]]:
 _in_control: list[bool] = []
 
 
-def in_control() -> bool:
-    """Whether a ``controlled`` block is open: then nothing unpatched can be run."""
-    return bool(_in_control)
-
-
 @contextmanager
-def controlled() -> Iterator[None]:
+def controlled() -> Iterator[Watch | None]:
     """All patches in place inside the block; the global generators are as before afterwards, whatever happens.
 
-    Blocks nest: many audits may share one, which saves the search for names (tens of milliseconds each).
+    Blocks nest: many audits may share one, which saves the search for names (tens of milliseconds each). Gives the
+    watch over every generator; None in an inner block. A module that is imported inside gets the true names at the
+    end; one that made a generator while it was imported is refused by name, since what it held is lost.
     """
     if _in_control:
-        yield  # an audit inside an audit, or many in one block: the patches stand
+        yield None  # an audit inside an audit, or many in one block: the patches stand
         return
     with_torch = "torch" in sys.modules
     if with_torch:
@@ -127,33 +126,24 @@ def controlled() -> Iterator[None]:
 
         torch_source.warm_up()
     functions = _functions()
-    by_identity = {id(old): (old, new) for old, new in functions}
+    stand_ins = {id(old): new for old, new in functions}
     undo: list[tuple[Any, str, Any, bool]] = []
     watch = Watch()
+    early = {id(module): module for module in sys.modules.values()}  # held, so that no identity is used again
+    late: list[str] = []
     _in_control.append(True)
     try:
         for (owner, name), new in _python_methods().items():
             undo.append((owner, name, vars(owner).get(name), name in vars(owner)))
             setattr(owner, name, new)
         generators: dict[int, Any] = {}
-        for module in list(sys.modules.values()):
-            label = getattr(module, "__name__", "")
-            if not isinstance(getattr(module, "__dict__", None), dict) or str(label).startswith(UNTOUCHED):
-                continue
-            for name, value in list(vars(module).items()):
-                stand_in: Any = None
-                found = by_identity.get(id(value))
-                if found is not None and found[0] is value:
-                    stand_in = found[1]
-                elif type(value) is np.random.Generator:
-                    stand_in = generators.setdefault(id(value), numpy_source.ForkGenerator())
-                elif type(value) is np.random.RandomState:
-                    stand_in = generators.setdefault(id(value), numpy_source.ForkRandomState())
-                if stand_in is not None:
-                    undo.append((module, name, value, True))
-                    setattr(module, name, stand_in)
+        for module, name, value in _globals(list(sys.modules.values()), stand_ins, FORKS):
+            fork = FORKS.get(type(value))
+            new = stand_ins[id(value)] if fork is None else generators.setdefault(id(value), fork())
+            undo.append((module, name, value, True))
+            setattr(module, name, new)
         with one_thread():
-            yield
+            yield watch
         watch.check()
         if "torch" in sys.modules and not with_torch:
             raise RefusalError("the sampler imported torch during the audit; import torch before it")
@@ -164,7 +154,53 @@ def controlled() -> Iterator[None]:
                 setattr(owner, name, value)
             else:
                 delattr(owner, name)
+        late += _put_back_late(early, functions)
         watch.restore()
+    if late:
+        raise RefusalError(
+            f"the sampler imported {', '.join(late)} during the audit, which made a generator at import; import it "
+            "before the audit"
+        )
+
+
+FORKS: dict[type, Callable[[], Any]] = {
+    np.random.Generator: numpy_source.ForkGenerator,
+    np.random.RandomState: numpy_source.ForkRandomState,
+}
+
+
+def _globals(
+    modules: list[ModuleType], identities: dict[int, Any], kinds: dict[type, Any]
+) -> list[tuple[Any, str, Any]]:
+    """(module, name, value) of every module-level name for one of these objects, or for an object of these kinds."""
+    found, wanted = [], frozenset(map(id, kinds))
+    for module in modules:
+        names = getattr(module, "__dict__", None)
+        if not isinstance(names, dict) or str(names.get("__name__", "")).startswith(UNTOUCHED):
+            continue
+        found += [
+            (module, name, value)
+            for name, value in names.items()
+            if id(value) in identities or id(type(value)) in wanted
+        ]
+    return found
+
+
+def _put_back_late(early: dict[int, Any], functions: list[tuple[Any, Any]]) -> list[str]:
+    """Give modules imported under control the true functions; the names of those that hold a forking generator."""
+    modules = [module for module in list(sys.modules.values()) if id(module) not in early]
+    originals = {id(new): old for old, new in functions}
+    real: dict[type, Any] = {
+        numpy_source.ForkGenerator: np.random.default_rng,
+        numpy_source.ForkRandomState: np.random.RandomState,
+    }
+    names = []
+    for module, name, value in _globals(modules, originals, real):
+        make = real.get(type(value))
+        setattr(module, name, originals[id(value)] if make is None else make())
+        if make is not None:
+            names.append(f"{module.__name__} ({name})")
+    return names
 
 
 @contextmanager
@@ -195,10 +231,10 @@ class Watch:
         self._add("the global numpy.random state", np.random.get_state, np.random.set_state)
         if torch is not None:
             self._add("torch's global generator", torch.get_rng_state, torch.set_rng_state)
-        for thing in gc.get_objects():
+        things = gc.get_objects()
+        wanted = frozenset(map(id, kinds))  # by identity: a metaclass may have its own idea of equality
+        for thing in compress(things, map(wanted.__contains__, map(id, map(type, things)))):
             kind = type(thing)
-            if kind not in kinds:
-                continue
             if kind is np.random.Generator:
                 bits = thing.bit_generator
                 self._add(

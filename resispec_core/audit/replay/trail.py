@@ -13,9 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cache, lru_cache
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 from resispec_core.errors import BudgetExceededError, InputError
 
@@ -24,7 +25,16 @@ NEGLIGIBLE = Fraction(1, 10**18)
 """In float runs a threshold that splits off less than this (``clamp(min=1e-20)``) does not fork the run."""
 OWN_CODE = str(Path(__file__).parent)
 """Frames in these files are the harness; the first frame outside is the call site."""
-LIBRARIES = ("/numpy/", "/torch/", "/random.py", "<frozen", "/bisect.py", "<__array_function__")
+PLAIN = frozenset((int, float, Fraction))
+LIBRARIES = (
+    "/resispec_core/testing/",
+    "/numpy/",
+    "/torch/",
+    "/random.py",
+    "<frozen",
+    "/bisect.py",
+    "<__array_function__",
+)
 
 
 class RefusalError(InputError):
@@ -47,7 +57,7 @@ class Decision:
     def advance(self) -> bool:
         """Take the next branch of positive weight; False where there is none."""
         for index in range(self.taken + 1, len(self.weights)):
-            if self.weights[index] > 0:
+            if self.weights[index].numerator > 0:
                 self.taken = index
                 return True
         return False
@@ -79,6 +89,9 @@ class Budget:
 class Trail:
     """The decisions of one run; the single object through which every random source is answered."""
 
+    limit: ClassVar[str] = "the replay cannot control it"
+    """Why what is refused is refused, for the message."""
+
     def __init__(self, prefix: Sequence[Decision] = (), grid: bool = False, neglect: bool = False) -> None:
         self._prefix = list(prefix)
         self.decisions: list[Decision] = []
@@ -97,7 +110,7 @@ class Trail:
 
     def choose(self, weights: Sequence[Fraction], label: str | Callable[[int], str]) -> int:
         """The branch to take at a fork with these weights (they sum to 1). Single branches are not forks."""
-        live = [index for index, weight in enumerate(weights) if weight > 0]
+        live = [index for index, weight in enumerate(weights) if weight.numerator > 0]
         if len(live) == 1:
             return live[0]
         if not live:
@@ -125,9 +138,10 @@ class Trail:
 
     def categorical(self, weights: Sequence[Any], label: str) -> int:
         """An index drawn with probability proportional to ``weights`` (validated by the caller)."""
-        exact = [exact_number(weight) for weight in weights]
-        total = sum(exact, ZERO)
-        index = self.choose([weight / total for weight in exact], lambda taken: f"{label} gave {taken}")
+        given = tuple(weights)
+        plain = PLAIN.issuperset(map(type, given))  # numbers that cannot change later
+        law = _normalised(given) if plain else _normalise(given)
+        index = self.choose(law, lambda taken: f"{label} gave {taken}")
         self.draws.append(index)
         return index
 
@@ -179,11 +193,28 @@ def call_site() -> str:
     """``file:line`` of the innermost frame outside the harness and the numeric libraries."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        name = frame.f_code.co_filename
-        if not name.startswith(OWN_CODE) and not any(part in name for part in LIBRARIES):
-            return f"{Path(name).name}:{frame.f_lineno}"
+        name = _outside(frame.f_code.co_filename)
+        if name is not None:
+            return f"{name}:{frame.f_lineno}"
         frame = frame.f_back
     return "unknown place"
+
+
+@cache
+def _outside(file: str) -> str | None:
+    """The short name of a file that is neither the harness nor a numeric library; None for those."""
+    inside = file.startswith(OWN_CODE) or any(part in file for part in LIBRARIES)
+    return None if inside else Path(file).name
+
+
+def _normalise(weights: tuple[Any, ...]) -> tuple[Fraction, ...]:
+    exact = [exact_number(weight) for weight in weights]
+    total = sum(exact, ZERO)
+    return tuple(weight / total for weight in exact)
+
+
+_normalised = lru_cache(maxsize=4096)(_normalise)
+"""A replay meets the same rows in every run; equal tuples of numbers have the same exact law."""
 
 
 def exact_number(value: Any) -> Fraction:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ def print_store(store: LogitsStore) -> None:
             "rows",
             f"{len(store)} of {data['planned_rows']} positions, {data['dtype']}, {len(store.shards)} shards",
         ),
+        *_trees(data),
         ("libraries", ", ".join(f"{name} {version}" for name, version in data["libraries"].items())),
     ):
         facts.add_row(name, Text(value))
@@ -76,6 +78,15 @@ def print_store(store: LogitsStore) -> None:
     console.print(table)
     if not store.complete:
         console.print("Unfinished: run the same `resispec record` command again to continue.", style="yellow")
+
+
+def _trees(data: Mapping[str, Any]) -> list[tuple[str, str]]:
+    drafting = data.get("drafting")
+    if not drafting:
+        return []
+    nodes = sum(len(tree["tokens"]) for tree in data["trees"])
+    how = f"{drafting['tree']}, siblings {drafting['draw']}, T = {drafting['temperature']:g}, seed {drafting['seed']}"
+    return [("trees", f"{how}; {nodes} nodes in all")]
 
 
 def _ranges(layers: list[int]) -> str:

@@ -14,13 +14,16 @@ from resispec_core import __version__
 from resispec_core.cli.audit import audit
 from resispec_core.cli.compare import compare
 from resispec_core.cli.diff import diff
+from resispec_core.cli.distill import distill
 from resispec_core.cli.doctor import doctor
+from resispec_core.cli.generate import generate
 from resispec_core.cli.info import info
 from resispec_core.cli.record import record
 from resispec_core.cli.replay import replay
 from resispec_core.cli.report import report
 from resispec_core.cli.rules import rules
 from resispec_core.cli.speed import speed
+from resispec_core.cli.tables import tables
 from resispec_core.cli.trees import trees
 from resispec_core.errors import BudgetExceededError, InputError
 
@@ -37,7 +40,23 @@ def group() -> None:
     """
 
 
-for command in (audit, compare, replay, rules, trees, record, info, speed, doctor, report, diff):
+commands = (
+    audit,
+    compare,
+    replay,
+    rules,
+    trees,
+    record,
+    info,
+    generate,
+    distill,
+    speed,
+    tables,
+    doctor,
+    report,
+    diff,
+)
+for command in commands:
     group.add_command(command)
 
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from resispec_core.cli.info import describe, print_store
+from resispec_core.cli.models import set_threads, stages
 from resispec_core.llama.prompts import BUILT_IN, read_prompts
 
 
@@ -33,6 +31,19 @@ from resispec_core.llama.prompts import BUILT_IN, read_prompts
     "--dtype", default="float32", show_default=True, help="Of weights: float32, bfloat16 or float16."
 )
 @click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
+@click.option(
+    "--threads", default=1, show_default=True, type=int, help="CPU threads; more than are free slow it down."
+)
+@click.option(
+    "--tree", default=None, help="Record a drafted tree at every position: 5x3, a topology file, or eagle."
+)
+@click.option("--draw", default="iid", show_default=True, help="With --tree: how siblings are drawn.")
+@click.option(
+    "--temperature", default=1.0, show_default=True, type=float, help="With --tree: of the draft's draws."
+)
+@click.option(
+    "--seed", default=0, show_default=True, type=int, help="With --tree: position i draws with seed + i."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def record(
     out: Path,
@@ -44,6 +55,11 @@ def record(
     rows_per_shard: int,
     dtype: str,
     device: str,
+    threads: int,
+    tree: str | None,
+    draw: str,
+    temperature: float,
+    seed: int,
     as_json: bool,
 ) -> None:
     """Record the logits of a target and a draft Llama into the folder OUT.
@@ -51,18 +67,12 @@ def record(
     Run it again to continue after an interrupt: whole shards are kept.
     """
     from resispec_core.llama.record import record as run
+    from resispec_core.llama.record_trees import Drafting
 
+    drafting = Drafting(tree, draw, temperature, seed) if tree is not None else None
     texts = read_prompts(prompts) if prompts is not None else BUILT_IN
-    # The stream is taken now: while weights load, sys.stderr is turned away from a library's own progress
-    # bar.
-    console = Console(file=sys.stderr)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=console, redirect_stderr=False, redirect_stdout=False) as bar:
-        task = bar.add_task("starting", total=None)
-
-        def tell(stage: str, done: int, total: int) -> None:
-            bar.update(task, description=stage, completed=done, total=total or None)
-
+    set_threads(threads)
+    with stages() as tell:
         store = run(
             out,
             target=target,
@@ -73,6 +83,7 @@ def record(
             rows_per_shard=rows_per_shard,
             dtype=dtype,
             device=device,
+            drafting=drafting,
             progress=tell,
         )
     if as_json:

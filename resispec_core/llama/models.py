@@ -9,11 +9,13 @@ from __future__ import annotations
 import copy
 import importlib.metadata
 import importlib.util
+import inspect
 import io
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +170,34 @@ def skip_layers(model: Any, skipped: Sequence[int]) -> Any:
     draft.model.rotary_emb = model.model.rotary_emb
     draft.lm_head = model.lm_head
     return draft.eval()
+
+
+def new_cache() -> Any:
+    """An empty key-value cache."""
+    _, transformers = libraries()
+    return transformers.DynamicCache()
+
+
+def hidden_states(
+    model: Any, tokens: Any, cache: Any = None, *, mask: Any = None, positions: Any = None
+) -> Any:
+    """The last hidden states after ``tokens`` (batch, n), normed, ready for the head: (batch, n, hidden).
+
+    ``mask``: additive, (batch, 1, n, cached + n); causal where None. ``positions``: (batch, n), counted from 0;
+    those that follow the cache where None. The cache, if any, grows by ``tokens``.
+    """
+    options = {} if cache is None else {_cache_argument(): cache}
+    return model.model(
+        input_ids=tokens, attention_mask=mask, position_ids=positions, use_cache=cache is not None, **options
+    ).last_hidden_state
+
+
+@cache
+def _cache_argument() -> str:
+    """What ``LlamaModel.forward`` calls the key-value cache: transformers 5 renamed it on the way."""
+    _, transformers = libraries()
+    named = inspect.signature(transformers.LlamaModel.forward).parameters
+    return "cache" if "cache" in named else "past_key_values"
 
 
 def parse_layers(text: str) -> list[int]:

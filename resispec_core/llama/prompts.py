@@ -95,6 +95,36 @@ BUILT_IN = (
 """Four short texts of different kinds, written for this project."""
 
 
+_STARTS = (
+    ("bridge", "The old stone bridge was closed to carts in spring, because the river had"),
+    ("tea", "To make a good pot of tea, first bring fresh water to the boil. Then"),
+    ("planets", "The planets of the solar system, in order of their distance from the sun, are"),
+    ("letter", "Dear Ms Okafor,\n\nThank you for your letter of 3 March. I am writing to"),
+    ("factorial", 'def factorial(n):\n    """Return n! for a non-negative integer n."""\n'),
+    ("query", "SELECT name, COUNT(*) AS orders\nFROM customers\nJOIN orders ON"),
+    ("fox", "Once upon a time a fox lived at the edge of a dark forest. Every evening she"),
+    ("bread", "Ingredients for two loaves of bread:\n- 1 kg of flour\n- "),
+    ("light", "Light travels faster than sound. That is why, in a thunderstorm, we"),
+    ("minutes", "Minutes of the meeting of the garden club\n\nPresent: A. Brown, L. Novak, "),
+    ("question", "Question: Why do leaves change their colour in autumn?\nAnswer:"),
+    ("market", "On Saturday the market square was full of people. The baker shouted that"),
+    ("loop", "for (int i = 0; i < n; i++) {\n    sum +="),
+    ("doctor", '"How long have you had this cough?" the doctor asked. "About'),
+    ("history", "The printing press changed Europe in the fifteenth century. Before it,"),
+    ("directions", "From the station, walk straight on until you reach the church. Turn left and"),
+    ("sum", "If a train travels 60 kilometres in 45 minutes, its average speed is"),
+    ("weather", "Tomorrow will be mostly cloudy with some rain in the north. Temperatures will"),
+    ("review", "I bought this lamp two months ago and I am very happy with it. The light is"),
+    ("capital", "The capital of Italy is Rome, the capital of Spain is Madrid, the capital of"),
+    ("photosynthesis", "Photosynthesis is the process by which green plants"),
+    ("chess", "In chess, the bishop moves along the diagonals, while the rook"),
+    ("lighthouse", "The keeper of the lighthouse climbed the stairs slowly. At the top he"),
+    ("json", '{\n  "name": "resistor",\n  "value": 470,\n  "unit":'),
+)
+STARTS = tuple(Prompt(name, text) for name, text in _STARTS)
+"""Twenty-four short beginnings to continue, written for this project; none is part of ``BUILT_IN``."""
+
+
 def read_prompts(file: str | Path) -> tuple[Prompt, ...]:
     """Read prompts: a JSON object a line in ``*.jsonl`` ("text", perhaps "name"), else the file is one text.
 

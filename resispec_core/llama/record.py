@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
-import json
 import platform
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,12 +13,13 @@ import numpy as np
 from resispec_core import __version__
 from resispec_core.errors import InputError
 from resispec_core.llama import models
+from resispec_core.llama.pair import Pair
 from resispec_core.llama.prompts import BUILT_IN, Prompt, spread_indices
+from resispec_core.llama.record_trees import Drafting, recorded_steps
 from resispec_core.llama.store import LogitsStore, Position, Row
 from resispec_core.llama.writer import StoreWriter
 
 CONTEXT_TOKENS = 8
-DTYPES = ("float32", "bfloat16", "float16")
 Progress = Callable[[str, int, int], None]
 
 
@@ -35,6 +34,7 @@ def record(
     rows_per_shard: int = 7,
     dtype: str = "float32",
     device: str = "cpu",
+    drafting: Drafting | None = None,
     progress: Progress | None = None,
 ) -> LogitsStore:
     """Run both models over the prompts and store their next-token rows at evenly spread positions.
@@ -44,26 +44,25 @@ def record(
     weights and activations; the log-softmax is taken in float32 and stored as fp16. ``progress(stage, done,
     total)`` is called before every stage and after every shard.
 
+    With ``drafting`` every position is one speculation step: a tree drafted after it, with the rows of both models at
+    its nodes (``tree_store``); position i draws with seed + i.
+
     A run that was interrupted is continued by the same call; one that is complete is opened, and no weights
     are loaded. Raises InputError before any weights are loaded wherever that is possible.
 
     Cost: one forward pass of each model per prompt (logits at the chosen positions only), and 4V bytes of
-    disk per position.
+    disk per position, or 2V bytes for every node and again for every inner node of a tree (16 MB for 5x3 at
+    V = 49,152).
     """
-    if draft is not None and skip_layers is not None:
-        raise InputError(
-            f"draft {draft} and skip_layers {skip_layers!r} exclude each other: pass one of them"
-        )
     if rows_per_shard < 1:
         raise InputError(f"rows per shard is {rows_per_shard}; pass at least 1")
-    if dtype not in DTYPES:
-        raise InputError(f"dtype {dtype!r} is not one of {', '.join(DTYPES)}")
-    tell = progress or _silent
+    tell = progress or silent
     tell("reading tokenizer and configuration", 0, 0)
-    pair = _Pair(target, draft, skip_layers, dtype, device)
+    pair = Pair(target, draft, skip_layers, dtype, device)
     tokenizer = pair.tokenizer
     token_ids = [[int(i) for i in tokenizer(prompt.text)["input_ids"]] for prompt in prompts]
-    planned = plan_positions(prompts, token_ids, positions_per_prompt, tokenizer, pair.context_limit)
+    room = drafting.depth - 1 if drafting else 0
+    planned = plan_positions(prompts, token_ids, positions_per_prompt, tokenizer, pair.context_limit - room)
     tell("hashing weights", 0, 0)
     settings = {
         **pair.settings(),
@@ -75,89 +74,31 @@ def record(
             {"name": prompt.name, "text": prompt.text, "token_ids": ids}
             for prompt, ids in zip(prompts, token_ids, strict=True)
         ],
+        **({"drafting": drafting.to_json()} if drafting else {}),
     }
     writer = StoreWriter(Path(out), settings, planned, token_texts(tokenizer))
     if writer.done < len(planned):
         tell("loading models", writer.done, len(planned))
         pair.load()
+        steps = recorded_steps(pair, token_ids, planned, writer.done, drafting) if drafting else None
         rows = recorded_rows(pair, token_ids, planned[writer.done :])
         while writer.done < len(planned):
             tell("recording", writer.done, len(planned))
             wanted = min(rows_per_shard, len(planned) - writer.done)
+            if steps is not None:
+                found = [next(steps) for _ in range(wanted)]
+                target_rows = np.stack([row for _, rows_p, _ in found for row in rows_p])
+                draft_rows = np.stack([row for _, _, rows_q in found for row in rows_q])
+                writer.append(target_rows, draft_rows, [tree for tree, _, _ in found])
+                continue
             shard = [next(rows) for _ in range(wanted)]
             writer.append(np.stack([row for row, _ in shard]), np.stack([row for _, row in shard]))
     tell("recording", writer.done, len(planned))
     return LogitsStore.open(out)
 
 
-def _silent(stage: str, done: int, total: int) -> None:
+def silent(stage: str, done: int, total: int) -> None:
     """Show no progress."""
-
-
-class _Pair:
-    """The two models: what they are from the start, their weights after :meth:`load`."""
-
-    def __init__(
-        self, target: str | Path, draft: str | Path | None, skipped: str | None, dtype: str, device: str
-    ) -> None:
-        self._dtype, self._device = dtype, device
-        self._target = models.find_model(target)
-        self._draft = models.find_model(draft) if draft is not None else None
-        self._skipped = [] if self._draft else models.parse_layers(skipped or models.DEFAULT_SKIP)
-        config = models.load_config(self._target)
-        self._layers = int(config.num_hidden_layers)
-        self._draft_layers = self._layers - len(self._skipped)
-        self.vocabulary = int(config.vocab_size)
-        self.context_limit = int(config.max_position_embeddings)
-        if self._draft is None:
-            models.check_layers(self._skipped, self._layers)
-        self.tokenizer = models.load_tokenizer(self._target)
-        self.tokenizer_sha256 = tokenizer_hash(self.tokenizer)
-        if len(self.tokenizer) > self.vocabulary:
-            raise InputError(
-                f"the tokenizer of {self._target.id} has {len(self.tokenizer)} tokens, its model "
-                f"{self.vocabulary}: they do not belong together"
-            )
-        if self._draft is not None:
-            self._check_draft(self._draft)
-
-    def _check_draft(self, source: models.ModelSource) -> None:
-        config = models.load_config(source)
-        if config.vocab_size != self.vocabulary:
-            raise InputError(
-                f"vocabularies differ: target {self._target.id} has {self.vocabulary} tokens, "
-                f"draft {source.id} has {config.vocab_size}; speculative sampling needs one vocabulary: "
-                "choose a draft of the same family"
-            )
-        theirs = models.load_tokenizer(source)
-        if tokenizer_hash(theirs) != self.tokenizer_sha256:
-            raise InputError(
-                f"vocabularies differ: {first_token_difference(self.tokenizer, theirs)} "
-                f"(target {self._target.id}, draft {source.id}); choose a draft with the target's tokenizer"
-            )
-        self._draft_layers = int(config.num_hidden_layers)
-        self.context_limit = min(self.context_limit, int(config.max_position_embeddings))
-
-    def settings(self) -> dict[str, Any]:
-        """What decides the rows, for ``store.json``. Cost: hashes the weights."""
-        target = {"id": self._target.id, "files": self._target.hashes(), "layers": self._layers}
-        draft = target if self._draft is None else {"id": self._draft.id, "files": self._draft.hashes()}
-        draft = {"id": draft["id"], "files": draft["files"], "layers_skipped": self._skipped}
-        return {
-            "target": target,
-            "draft": {**draft, "layers": self._draft_layers},
-            "tokenizer_sha256": self.tokenizer_sha256,
-            "vocabulary_size": self.vocabulary,
-            "compute": {"dtype": self._dtype, "device": self._device},
-        }
-
-    def load(self) -> None:
-        options = {"dtype": self._dtype, "device": self._device}
-        self.target = models.load_model(self._target, **options)
-        if self._draft is None:
-            self.draft = models.skip_layers(self.target, self._skipped)
-        else:
-            self.draft = models.load_model(self._draft, **options)
 
 
 def plan_positions(
@@ -181,7 +122,7 @@ def plan_positions(
 
 
 def recorded_rows(
-    pair: _Pair, token_ids: Sequence[Sequence[int]], planned: Sequence[Position]
+    pair: Pair, token_ids: Sequence[Sequence[int]], planned: Sequence[Position]
 ) -> Iterator[tuple[Row, Row]]:
     """Yield the fp16 rows of target and draft at the planned positions, one forward pass a prompt."""
     for prompt in dict.fromkeys(position.prompt for position in planned):
@@ -219,22 +160,6 @@ def token_texts(tokenizer: Any) -> list[str]:
     names = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
     texts = [tokenizer.decode([i]) for i in range(len(tokenizer))]
     return [str(name) if "\ufffd" in text else text for name, text in zip(names, texts, strict=True)]
-
-
-def tokenizer_hash(tokenizer: Any) -> str:
-    """SHA-256 of the JSON list of token names in id order: what an id means, whatever file it is from."""
-    names = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
-    return hashlib.sha256(json.dumps(names, ensure_ascii=False).encode()).hexdigest()
-
-
-def first_token_difference(target: Any, draft: Any) -> str:
-    """Name the first token id that two tokenizers read differently."""
-    if len(target) != len(draft):
-        return f"the tokenizers have {len(target)} and {len(draft)} tokens"
-    pairs = zip(*(tok.convert_ids_to_tokens(range(len(tok))) for tok in (target, draft)), strict=True)
-    return next(
-        (f"token {i} is {a!r} and {b!r}" for i, (a, b) in enumerate(pairs) if a != b), "no token differs"
-    )
 
 
 def library_versions() -> dict[str, str]:

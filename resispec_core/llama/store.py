@@ -34,7 +34,8 @@ from safetensors import SafetensorError, safe_open
 
 from resispec_core.errors import InputError
 
-SCHEMA = 1
+SCHEMA, TREE_SCHEMA = 1, 2
+"""1: one row of each model a position. 2: the rows of a draft tree at each position (``tree_store``)."""
 KIND = "resispec-logits"
 INDEX_FILE = "store.json"
 VOCABULARY_FILE = "vocabulary.json.gz"
@@ -94,10 +95,25 @@ class LogitsStore:
         says.
         """
         folder = Path(path)
-        store = cls(folder, read_index(folder))
-        for shard in store.shards:
-            _check_shard(folder / shard.file, shard.rows, store.vocabulary)
+        index = read_index(folder)
+        if index["schema"] == TREE_SCHEMA and not index.get("drafting"):
+            raise _broken(folder / INDEX_FILE, "it is of schema 2 and has no drafting")
+        store = cls._of(index)(folder, index)
+        for number, shard in enumerate(store.shards):
+            _check_shard(folder / shard.file, store.tensor_rows(number), store.vocabulary)
         return store
+
+    @classmethod
+    def _of(cls, index: Mapping[str, Any]) -> type[LogitsStore]:
+        if index["schema"] == SCHEMA:
+            return cls
+        from resispec_core.llama.tree_store import TreeStore
+
+        return TreeStore
+
+    def tensor_rows(self, number: int) -> tuple[int, int]:
+        """Rows of ``target`` and of ``draft`` in a shard."""
+        return (self.shards[number].rows,) * 2
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -119,17 +135,28 @@ class LogitsStore:
         """
         if not 0 <= i < len(self):
             raise InputError(f"row {i} is not in {self.path}: it holds rows 0 to {len(self) - 1}")
+        number, at = self.place(i)
+        target, draft = self.read(number, slice(at, at + 1), slice(at, at + 1))
+        return target[0], draft[0]
+
+    def place(self, i: int) -> tuple[int, int]:
+        """The shard that holds position i, and its place in it."""
         number = bisect.bisect_right(self._ends, i)
-        shard = self.shards[number]
-        at = i - (self._ends[number] - shard.rows)
-        file = self.path / shard.file
+        return number, int(i - (self._ends[number] - self.shards[number].rows))
+
+    def read(self, number: int, target: slice, draft: slice) -> tuple[Row, Row]:
+        """Rows of both tensors of a shard; only these are read."""
+        file = self.path / self.shards[number].file
         try:
             with safe_open(file, framework="numpy") as tensors:
-                target = tensors.get_slice("target")[at : at + 1]
-                draft = tensors.get_slice("draft")[at : at + 1]
+                return tensors.get_slice("target")[target], tensors.get_slice("draft")[draft]
         except (SafetensorError, OSError) as error:
             raise _broken(file, str(error)) from error
-        return target[0], draft[0]
+
+    def rows_at(self, i: int) -> tuple[Row, Row]:
+        """Every row of position i: (rows, V) of the target and of the draft."""
+        target, draft = self.row(i)
+        return target[None], draft[None]
 
     def decode(self, token_id: int) -> str | None:
         """Text of a token; None for an id that the tokenizer does not use.
@@ -181,10 +208,12 @@ class LogitsStore:
                     f"row {i} of {self.path} says token {position.next_token} followed, but the prompt has "
                     f"{token_ids[position.index]} there: {INDEX_FILE} was edited; record again"
                 )
-            for name, row in zip(("target", "draft"), self.row(i), strict=True):
-                wrong = log_probability_fault(row, tolerance)
-                if wrong:
-                    raise InputError(f"{name} row {i} of {self.path}: {wrong}; record again")
+            for name, rows in zip(("target", "draft"), self.rows_at(i), strict=True):
+                for node, row in enumerate(rows):
+                    wrong = log_probability_fault(row, tolerance)
+                    if wrong:
+                        where = f"{name} row {i}" + (f", row {node} of its tree," if len(rows) > 1 else "")
+                        raise InputError(f"{where} of {self.path}: {wrong}; record again")
         return len(self)
 
 
@@ -231,12 +260,13 @@ def read_index(folder: Path) -> dict[str, Any]:
 
 
 def _check_schema(file: Path, schema: object) -> None:
-    if schema == SCHEMA and isinstance(schema, int) and not isinstance(schema, bool):
+    if schema in (SCHEMA, TREE_SCHEMA) and isinstance(schema, int) and not isinstance(schema, bool):
         return
-    newer = isinstance(schema, int) and schema > SCHEMA
+    newer = isinstance(schema, int) and schema > TREE_SCHEMA
     remedy = "upgrade resispec-core, or record again" if newer else "record again"
     raise InputError(
-        f"{file} has schema {schema!r}; this release reads schema {SCHEMA}: {remedy} with this release"
+        f"{file} has schema {schema!r}; this release reads schemas {SCHEMA} and {TREE_SCHEMA}: "
+        f"{remedy} with this release"
     )
 
 
@@ -295,19 +325,19 @@ def _check_fields(file: Path, where: str, entry: object, fields: Mapping[str, ty
         raise _broken(file, f"{where} has unknown fields {sorted(set(entry) - set(fields))}")
 
 
-def _check_shard(file: Path, rows: int, vocabulary: int) -> None:
+def _check_shard(file: Path, rows: tuple[int, int], vocabulary: int) -> None:
     try:
         with safe_open(file, framework="numpy") as tensors:
             names = set(tensors.keys())
             if names != {"target", "draft"}:
                 raise _broken(file, f"it holds {sorted(names)} instead of target and draft")
-            for name in ("target", "draft"):
+            for name, own in zip(("target", "draft"), rows, strict=True):
                 part = tensors.get_slice(name)
                 shape, dtype = tuple(part.get_shape()), part.get_dtype()
-                if shape != (rows, vocabulary) or dtype != "F16":
+                if shape != (own, vocabulary) or dtype != "F16":
                     raise _broken(
                         file,
-                        f"{name} is {dtype} {shape}, but {INDEX_FILE} says F16 {(rows, vocabulary)}",
+                        f"{name} is {dtype} {shape}, but {INDEX_FILE} says F16 {(own, vocabulary)}",
                     )
     except FileNotFoundError:
         raise _broken(file, "it is missing") from None

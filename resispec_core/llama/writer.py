@@ -21,10 +21,20 @@ import numpy.typing as npt
 from safetensors.numpy import save
 
 from resispec_core.errors import InputError
-from resispec_core.llama.store import INDEX_FILE, KIND, SCHEMA, VOCABULARY_FILE, Position, read_index
+from resispec_core.llama.store import (
+    INDEX_FILE,
+    KIND,
+    SCHEMA,
+    TREE_SCHEMA,
+    VOCABULARY_FILE,
+    Position,
+    read_index,
+)
+from resispec_core.llama.tree_store import inner_nodes
+from resispec_core.trees import DraftTree
 
 PARTIAL = ".part"
-_GROWING = ("shards", "positions")
+_GROWING = ("shards", "positions", "trees")
 
 
 class StoreWriter:
@@ -50,12 +60,13 @@ class StoreWriter:
         packed = pack_vocabulary(vocabulary)
         fresh = {
             "kind": KIND,
-            "schema": SCHEMA,
+            "schema": TREE_SCHEMA if "drafting" in settings else SCHEMA,
             **settings,
             "vocabulary_sha256": hashlib.sha256(packed).hexdigest(),
             "planned_rows": len(self._planned),
             "shards": [],
             "positions": [],
+            **({"trees": []} if "drafting" in settings else {}),
         }
         # One trip through JSON, so that a fresh index and one read back compare equal (tuples become
         # lists).
@@ -70,18 +81,27 @@ class StoreWriter:
         """Rows that are safely in the store."""
         return len(self._index["positions"])
 
-    def append(self, target: npt.NDArray[np.float16], draft: npt.NDArray[np.float16]) -> None:
-        """Add one shard: the next planned rows, each array of shape (rows, V), fp16."""
-        rows = len(target)
-        shape = (rows, self._index["vocabulary_size"])
-        if (
-            target.shape != shape
-            or draft.shape != shape
-            or target.dtype != np.float16
-            or draft.dtype != np.float16
-        ):
+    def append(
+        self,
+        target: npt.NDArray[np.float16],
+        draft: npt.NDArray[np.float16],
+        trees: Sequence[DraftTree] | None = None,
+    ) -> None:
+        """Add one shard: the next planned rows, each array of shape (rows, V), fp16.
+
+        With ``trees``, one a position: ``target`` holds a row for every node of each, ``draft`` one for every inner
+        node, both tree after tree and by node.
+        """
+        rows = len(target) if trees is None else len(trees)
+        wanted = (rows, rows)
+        if trees is not None:
+            wanted = (sum(len(tree.tokens) for tree in trees), sum(len(inner_nodes(tree)) for tree in trees))
+        width = self._index["vocabulary_size"]
+        shapes = [(count, width) for count in wanted]
+        if [target.shape, draft.shape] != shapes or target.dtype != np.float16 or draft.dtype != np.float16:
+            needed = " and ".join(str(shape) for shape in dict.fromkeys(shapes))
             raise InputError(
-                f"a shard needs fp16 target and draft of shape {shape}; got {target.dtype} {target.shape} "
+                f"a shard needs fp16 target and draft of shape {needed}; got {target.dtype} {target.shape} "
                 f"and {draft.dtype} {draft.shape}"
             )
         if not 0 < rows <= len(self._planned) - self.done:
@@ -97,6 +117,9 @@ class StoreWriter:
             "shards": [*self._index["shards"], entry],
             "positions": [*self._index["positions"], *positions],
         }
+        if trees is not None:
+            new = [{"parents": list(tree.topology.parents), "tokens": list(tree.tokens)} for tree in trees]
+            index["trees"] = [*self._index["trees"], *new]
         self._write_index(index)
         self._index = index
 

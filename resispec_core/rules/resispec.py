@@ -95,15 +95,35 @@ class ResiSpec(SequentialRule):
         token = np.asarray(token)
         target = np.broadcast_to(target, (*token.shape, target.shape[-1]))
         draft = np.broadcast_to(draft, target.shape)
+        local, budget = self.budget_for(target, draft, token)
+        projected, residual_mass = self.fill(target, draft, token, budget)
+        return self.formulate(target, token, local, budget, projected, residual_mass)
+
+    def budget_for(self, target: Array, draft: Array, token: Array) -> tuple[Array, Array]:
+        """Budgeting: q(x₀) − p(x₀), and Z."""
         local = at(draft, token) - at(target, token)
-        budget = local if self.budget == "local" else _eq13(target, draft, local)
+        return local, local if self.budget == "local" else _eq13(target, draft, local)
+
+    def fill(self, target: Array, draft: Array, token: Array, budget: Array) -> tuple[Array, Array]:
+        """Projection and redistribution: min(Z·q, p) off x₀, and r."""
         capacity = without(target, token)
         weights = without(draft, token)
         projected = np.minimum(column(budget) * weights, capacity)
         # A rejection by rounding alone, or Eq. 13, can ask for more than the other tokens hold.
         attainable = np.minimum(budget, capacity.sum(axis=-1))
         missing = positive_part(attainable - projected.sum(axis=-1))
-        residual_mass = self._redistribute(projected, capacity, weights, attainable, missing)
+        return projected, self._redistribute(projected, capacity, weights, attainable, missing)
+
+    def formulate(
+        self,
+        target: Array,
+        token: Array,
+        local: Array,
+        budget: Array,
+        projected: Array,
+        residual_mass: Array,
+    ) -> ProxyShaping:
+        """Proxy formulation: k = p − r + s with the slack at x₀."""
         slack = one_hot(token, target.shape[-1], like=target) * column(local)
         return ProxyShaping(
             budget=budget,

@@ -60,3 +60,13 @@ def make_llama(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
 @pytest.fixture(scope="session")
 def tiny(make_llama: Callable[..., Path]) -> Path:
     return make_llama("tiny")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """Test workers share the cores: with more threads than free cores torch waits for most of its time."""
+    try:
+        import torch
+    except ImportError:
+        return
+    torch.set_num_threads(1)

@@ -155,8 +155,8 @@ def test_verify_finds_a_position_that_its_prompt_contradicts(store_folder: Path)
 
 INDEX_DAMAGE = {
     "newer schema": (
-        lambda i: i.update(schema=2),
-        "has schema 2; this release reads schema 1: upgrade resispec-core",
+        lambda i: i.update(schema=3),
+        "has schema 3; this release reads schemas 1 and 2: upgrade resispec-core",
     ),
     "no schema": (lambda i: i.pop("schema"), "has schema None; .*: record again"),
     "schema true": (lambda i: i.update(schema=True), "has schema True"),

@@ -126,7 +126,7 @@ def generate(
     """Up to ``max_new_tokens`` new tokens after ``prompt`` (token ids), by speculative decoding.
 
     ``target``: a LlamaForCausalLM in evaluation mode. Generation ends after a token of ``stop_tokens``. ``rule`` must
-    be meant for the drafter's draw mode. ``watch`` is called with every step, inside the timed part. Raises
+    be meant for the drafter's draw mode. ``watch`` is called with every step; its time does not count. Raises
     InputError before any work for a prompt that does not fit.
     Cost: per step the drafter's passes, one pass of the target over the tree, and one ``verify`` a visited node.
     """
@@ -139,7 +139,9 @@ def generate(
     for step in steps(target, drafter, prompt, rule=rule, sampling=sampling, seed=seed, stopwatch=stopwatch):
         walks.append(step.walk)
         if watch is not None:
+            paused = perf_counter()
             watch(step)
+            start += perf_counter() - paused
         verified += len(step.tree.tokens)
         margin = min(margin, step.margin)
         for token in step.walk.tokens:

@@ -10,14 +10,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from resispec_core.errors import InputError
 from resispec_core.llama.breakdown import Stopwatches
-from resispec_core.llama.decode import Step, generate
+from resispec_core.llama.decode import Generation, Step, generate
 from resispec_core.llama.diagnostics import node_diagnostics
 from resispec_core.llama.drafters import Sampling
 from resispec_core.llama.journal import Journal
@@ -110,8 +110,9 @@ def run_here(
 ) -> Iterator[tuple[int, int]]:
     """Run the configuration in this process; yields (prompts done, prompts) after every prompt.
 
-    A prompt's result holds wall seconds of its decoding alone; the audits of its rows come after, untimed. In a
-    breakdown run the device is synchronised around every component, so its total is no throughput.
+    A prompt's result holds wall seconds of its decoding alone; the ceiling at every visited node, and every third
+    prompt's audit, are looked up between the steps, untimed. In a breakdown run the device is synchronised around
+    every component, so its total is no throughput.
     """
     pair, plan = Pair(*configuration.pair), configuration.plan(prompts)
     ids = check_prompts(pair, plan)
@@ -135,7 +136,7 @@ def run_here(
     watches = Stopwatches(pair.target.device) if configuration.breakdown else None
     rule = watches.watched(plan.method.verifier()) if watches else plan.method.verifier()
 
-    def run(i: int, seed: int, steps: list[Step], new: int) -> Any:
+    def run(i: int, seed: int, new: int, watch: Callable[[Step], None] | None) -> Generation:
         if torch.cuda.is_available():
             torch.cuda.synchronize()
         return generate(
@@ -147,27 +148,28 @@ def run_here(
             sampling=plan.sampling,
             seed=seed,
             stop_tokens=pair.stop_tokens,
-            watch=lambda step: None if steps else steps.append(step),
+            watch=watch,
             **({"stopwatch": watches} if watches else {}),
         )
 
     for i in range(min(WARM_UP, len(ids))):
-        run(i, 10**9 + i, [], min(4, plan.max_new_tokens))
+        run(i, 10**9 + i, min(4, plan.max_new_tokens), None)
     for i in missing:
-        first: list[Step] = []
+        nodes: list[dict[str, Any]] = []
+
+        def look(
+            step: Step, nodes: list[dict[str, Any]] = nodes, audited: bool = i % AUDIT_EVERY == 0
+        ) -> None:
+            law = audited and not nodes
+            nodes += node_diagnostics(step.tree, step.walk, step.laws, rule, plan.method.siblings, law=law)
+
         if watches:
             watches.reset()
-        found = run(i, plan.seed + i, first, plan.max_new_tokens)
+        found = run(i, plan.seed + i, plan.max_new_tokens, None if watches else look)
         result = describe(plan.prompts[i], found, pair.tokenizer) | {
             "widths": [len(step.visits) for step in found.steps]
         }
-        if watches:
-            result["components"] = watches.seconds()
-        else:
-            step = first[0]
-            result["nodes"] = node_diagnostics(
-                step.tree, step.walk, step.laws, rule, plan.method.siblings, law=i % AUDIT_EVERY == 0
-            )
+        result |= {"components": watches.seconds()} if watches else {"nodes": nodes}
         kept.add(plan.prompts[i].name, result)
         yield len(kept.results), len(ids)
 

@@ -75,22 +75,21 @@ class Priorities:
         won = zeros(len(tokens), like=self.draft)
         masses = [sum(d * (b - a) for a, b, d in own) for own in pieces]
         for low, high in pairwise(ends):
-            width = high - low
-            slopes = [
-                sum(d for a, b, d in own if a <= low and high <= b) / mass
+            # Over the width of the stretch, so that every factor is a share in [0, 1]: the density of a token of
+            # tiny mass is so large that the product of a few overflows.
+            shares = [
+                sum(d * (high - low) for a, b, d in own if a <= low and high <= b) / mass
                 for own, mass in zip(pieces, masses, strict=True)
             ]
-            for index, slope in enumerate(slopes):
-                if slope == 0:
+            for index, share in enumerate(shares):
+                if share == 0:
                     continue
-                polynomial = [slope]
+                polynomial = [share]
                 for other in range(len(tokens)):
                     if other != index:
-                        polynomial = _times_linear(polynomial, below[other], slopes[other])
-                won[index] = won[index] + sum(
-                    factor * width ** (power + 1) / (power + 1) for power, factor in enumerate(polynomial)
-                )
-            below = [value + slope * width for value, slope in zip(below, slopes, strict=True)]
+                        polynomial = _times_linear(polynomial, below[other], shares[other])
+                won[index] = won[index] + sum(factor / (power + 1) for power, factor in enumerate(polynomial))
+            below = [value + share for value, share in zip(below, shares, strict=True)]
         return won
 
     def _pieces(self, token: int) -> list[Piece]:

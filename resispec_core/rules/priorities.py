@@ -33,6 +33,10 @@ class Piece(NamedTuple):
     density: Any
 
 
+RANKED_LAST = Piece(0.0, NEGLIGIBLE, 1.0)
+"""For tokens without a set of their own (floats only): ``selection_law`` gives them 0."""
+
+
 @dataclass(frozen=True)
 class Priorities:
     """Pieces by group of tokens; the tokens of a group share its pieces in proportion to q."""
@@ -93,11 +97,11 @@ class Priorities:
         return won
 
     def _pieces(self, token: int) -> list[Piece]:
-        if self.draft[token] > 0 and self.group[token] < 0:
-            return [Piece(0.0, NEGLIGIBLE, 1.0)]
-        if self.group[token] < 0:
+        if self.draft[token] == 0:
             raise InputError(f"token {token} has draft probability 0, so it cannot have been drafted")
-        return self.pieces[self.group[token]]
+        own = self.pieces[self.group[token]] if self.group[token] >= 0 else []
+        # A stretch shorter than the spacing of floats at its place is empty: its tokens weigh less than one rounding.
+        return own if any(end > start for start, end, _ in own) else [RANKED_LAST]
 
 
 def place(proxy: Array, draft: Array, candidates: int, inside: Array) -> Priorities:

@@ -107,3 +107,19 @@ def test_float_sets_meet_the_ceiling(case):
     found = np.minimum(case.target, plan.proxy).sum()
     # Bisection ends and running sums: a few eps a token, times the slope n of the cake.
     assert abs(found - acceptance_ceiling(case.target, case.draft, case.candidates)) < 1e-13 * case.candidates
+
+
+@pytest.mark.parametrize(
+    ("draft", "candidates"),
+    [([0.0, 1.0, 5e-324], 4), ([0.0, 1.0, 2.0**-53], 2), ([0.0, 1.0, 8e-64], 1), ([0.0, 1.0, 1e-60], 6)],
+)
+def test_masses_that_no_stretch_of_floats_can_hold(draft, candidates):
+    """Found by fuzzing: an empty stretch was divided by its mass, and densities of tiny masses overflowed."""
+    target, draft = np.array([1.0, 0.0, 0.0]), np.array(draft)
+    plan = rules.Optimal().plan(target, draft, candidates)
+    for tokens in ([2] * candidates, [2] * (candidates - 1) + [1]):
+        chosen = rules.Optimal().select(plan, tokens)
+        assert abs(chosen.sum() - 1) <= 4 * candidates * np.finfo(float).eps
+        assert tokens[-1] == 2 or chosen[-1] > 0.5
+    coins = [0.5] * (candidates + 2)
+    assert rules.Optimal().verify(target, draft, [2] * candidates, coins).token == 0

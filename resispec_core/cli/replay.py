@@ -50,4 +50,8 @@ def replay(file: str, spec: str | None, as_json: bool) -> int:
 
 
 def _short(value: Any) -> str:
-    return show(value if value is None or isinstance(value, float) else Fraction(value))
+    """A number as ``show`` prints it; what a file says instead of one, as it stands."""
+    try:
+        return show(value if value is None or isinstance(value, float) else Fraction(value))
+    except (TypeError, ValueError, ZeroDivisionError):
+        return f"{value!s:.40}"

@@ -60,7 +60,9 @@ def read(path: Path | str) -> tuple[str, Case]:
             "coins": data["found"]["coins"],
         }
     if not isinstance(data, dict) or data.get("schema") != SCHEMA or data.get("target") not in TARGETS:
-        raise InputError(f"{path}: not a case of this fuzzer; its 'schema' must be {SCHEMA!r} or {COUNTEREXAMPLE!r}")
+        raise InputError(
+            f"{path}: not a case of this fuzzer; its 'schema' must be {SCHEMA!r} or {COUNTEREXAMPLE!r}"
+        )
     return data["target"], data["case"]
 
 

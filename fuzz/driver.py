@@ -63,7 +63,16 @@ def run(
     with tempfile.TemporaryDirectory(prefix="resispec-fuzz-") as scratch:
         folder = Path(scratch)
         command = [sys.executable, "-m", "fuzz.worker", "--target", target, "--seconds", str(seconds)]
-        command += ["--seed", str(seed), "--engine", summary.engine, "--folder", str(folder), "--corpus", str(into)]
+        command += [
+            "--seed",
+            str(seed),
+            "--engine",
+            summary.engine,
+            "--folder",
+            str(folder),
+            "--corpus",
+            str(into),
+        ]
         command += ["--words", str(words / target)] + (["--plant", plant] if plant else [])
         with (folder / "log").open("w") as log:
             child = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, stdin=subprocess.DEVNULL)

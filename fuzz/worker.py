@@ -35,7 +35,9 @@ HANG_SECONDS = 120
 class Hunt:
     """Runs cases of one target, keeps count, and writes down each new way to fail once, shrunk."""
 
-    def __init__(self, target: Any, folder: Path, corpus: Path, found_with: dict[str, Any], seconds: float) -> None:
+    def __init__(
+        self, target: Any, folder: Path, corpus: Path, found_with: dict[str, Any], seconds: float
+    ) -> None:
         self.target, self.folder, self.corpus, self.found_with = target, folder, corpus, found_with
         self.started, self.deadline = time.monotonic(), time.monotonic() + seconds
         self.cases = self.failing = 0

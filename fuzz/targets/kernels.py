@@ -89,7 +89,9 @@ def nodes_of(case: Case, pair: Pair) -> Nodes:
         sides.append(stored(rows, case["dtype"], norms=case["norms"], temperature=temperature, shift=shift))
     (target, p, target_norm, off), (draft, q, draft_norm, off_too) = sides
     live = np.flatnonzero(q[0] > 0)
-    tokens = top_tokens(q[0], len(case["picks"])) if top_k else [live[pick % live.size] for pick in case["picks"]]
+    tokens = (
+        top_tokens(q[0], len(case["picks"])) if top_k else [live[pick % live.size] for pick in case["picks"]]
+    )
     given = build.Case(
         target, draft, np.array([tokens], np.int64), np.array([case["coins"]]), target_norm, draft_norm, temperature
     )  # fmt: skip

@@ -96,7 +96,9 @@ def check_report(case: Case, name: str, report: Any, p: Any, q: Any) -> None:
             off = float(abs(as_float(true.law) - report.law).sum() / 2)
             assert off <= 2 * slack, f"{name}: the float law is {off} from the rational one, bound {slack}"
         return
-    wanted = {Verdict.EXACT if is_rational(p) else Verdict.EXACT_WITHIN} if complete else {Verdict.INCONCLUSIVE}
+    wanted = (
+        {Verdict.EXACT if is_rational(p) else Verdict.EXACT_WITHIN} if complete else {Verdict.INCONCLUSIVE}
+    )
     assert report.verdict in wanted, f"{name}: {report.verdict}, total variation {report.total_variation}"
     if complete:
         off = abs(report.law - p).sum() / 2
@@ -114,7 +116,9 @@ def check_verification(case: Case, rule: Any, p: Any, q: Any) -> None:
     tokens = draw_mode(case["draw"]).draw(q, n, coins[:n])
     token, accepted = rule.verify(p, q, tokens, coins[n : n + rule.coins(n)], case["draw"])
     assert -1 <= accepted < n, f"{rule.name}: accepted is {accepted} of {n} candidates"
-    assert accepted < 0 or tokens[accepted] == token, f"{rule.name}: candidate {accepted} is not token {token}"
+    assert accepted < 0 or tokens[accepted] == token, (
+        f"{rule.name}: candidate {accepted} is not token {token}"
+    )
     assert p[token] > 0, f"{rule.name}: token {token} has probability zero (accepted: {accepted >= 0})"
 
 

@@ -1,4 +1,4 @@
-"""Runs the worker, watches it, and says what came of it. A crash or a hang of the worker is a failure with a file, too."""
+"""Runs the worker, watches it, and says what came of it. A crash or a hang of the worker is a failure, too."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ from fuzz.worker import HANG_SECONDS
 
 ROOT = Path(__file__).parents[1]
 WORDS = ROOT / ".resispec" / "fuzz"
-"""libFuzzer's own corpora, kept between runs so that a run goes on where the last one ended."""
+"""libFuzzer's own corpora, kept so that a run goes on where the last one ended."""
 
 
 @dataclass
 class Summary:
-    """One run of one target. ``failures``: file by signature; ``ended``: time, interrupted, crash or hang."""
+    """One run of a target.
+
+    ``failures``: file by signature; ``ended``: time, interrupted, crash, hang or first failure.
+    """
 
     target: str
     engine: str
@@ -56,9 +59,12 @@ def run(
     into: Path = corpus.CORPUS,
     words: Path = WORDS,
     plant: str | None = None,
-    report: Callable[[Summary], None] = lambda summary: None,
+    first: bool = False,
+    report: Callable[[Summary], object] = bool,
 ) -> Summary:
-    """Fuzz ``target`` for ``seconds``. ``report`` is called about twice a second; Ctrl-C ends the run and keeps the rest."""
+    """Fuzz ``target`` for ``seconds``; ``report`` is called twice a second. Ctrl-C ends the run and keeps the rest.
+
+    ``first`` stops at the first failure on file."""
     summary = Summary(target, with_engine or engine(), seed)
     with tempfile.TemporaryDirectory(prefix="resispec-fuzz-") as scratch:
         folder = Path(scratch)
@@ -77,7 +83,7 @@ def run(
         with (folder / "log").open("w") as log:
             child = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
             try:
-                watch(child, folder, summary, report)
+                watch(child, folder, summary, report, first)
             except KeyboardInterrupt:
                 summary.ended = "interrupted"
             finally:
@@ -91,13 +97,18 @@ def run(
     return summary
 
 
-def watch(child: Any, folder: Path, summary: Summary, report: Callable[[Summary], None]) -> None:
+def watch(
+    child: Any, folder: Path, summary: Summary, report: Callable[[Summary], object], first: bool
+) -> None:
     """Until the worker ends, or has been silent for too long (shrinking a failure tells, too)."""
     moved, last = time.monotonic(), -1
     while child.poll() is None:
         time.sleep(0.5)
         update(summary, folder)
         report(summary)
+        if first and summary.failures:
+            summary.ended = "first failure"
+            return
         if summary.cases != last:
             moved, last = time.monotonic(), summary.cases
         if time.monotonic() - moved > 2 * HANG_SECONDS:

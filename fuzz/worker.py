@@ -1,4 +1,4 @@
-"""The process that fuzzes: one target, until its time is over. Started by driver.py, which reads what it leaves in a folder.
+"""The process that fuzzes: one target, until its time is over. driver.py starts it, and reads what it leaves.
 
 ``status.json``: figures so far. ``running.json``: the case under test, so that a crash or a hang has a name.
 Two engines: atheris (libFuzzer: branches of ``resispec_core`` guide the mutation of the bytes from which Hypothesis
@@ -8,6 +8,7 @@ draws a case), and Hypothesis alone, where atheris has no build.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import importlib.util
 import json
@@ -16,7 +17,6 @@ import re
 import sys
 import time
 import traceback
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -36,14 +36,14 @@ class Hunt:
     """Runs cases of one target, keeps count, and writes down each new way to fail once, shrunk."""
 
     def __init__(
-        self, target: Any, folder: Path, corpus: Path, found_with: dict[str, Any], seconds: float
+        self, target: Any, folder: Path, into: Path, found_with: dict[str, Any], seconds: float
     ) -> None:
-        self.target, self.folder, self.corpus, self.found_with = target, folder, corpus, found_with
+        self.target, self.folder, self.into, self.found_with = target, folder, into, found_with
         self.started, self.deadline = time.monotonic(), time.monotonic() + seconds
         self.cases = self.failing = 0
         self.known: dict[str, str] = {}
         self.hunting: str | None = None
-        self.smallest: tuple[dict[str, Any], str] | None = None
+        self.smallest: tuple[dict[str, Any], Exception] | None = None
         self.told = 0.0
         self.running = os.open(folder / "running.json", os.O_RDWR | os.O_CREAT)
 
@@ -60,22 +60,30 @@ class Hunt:
             kind = signature(error)
             if self.hunting is None and kind not in self.known:
                 self.hunting = kind
+                self.known[kind] = self.file(case, error)  # at once, in case the shrinking is interrupted
             if self.hunting == kind:
-                self.smallest = case, "".join(traceback.format_exception_only(error)).strip()
+                self.smallest = case, error
                 raise
         finally:
             self.tell()
 
     def settle(self) -> None:
-        """The shrunk failure becomes a file."""
-        from fuzz import corpus
-
+        """The shrunk failure takes the place of the first one."""
         if self.hunting is not None and self.smallest is not None:
-            case, words = self.smallest
-            found = {"error": words, "signature": self.hunting, **self.found_with}
-            self.known[self.hunting] = str(corpus.write(self.target.name, case, found, self.corpus))
+            large, small = self.known[self.hunting], self.file(*self.smallest)
+            self.known[self.hunting] = small
+            self.tell(now=True)
+            if small != large:
+                Path(large).unlink(missing_ok=True)
         self.hunting = self.smallest = None
         self.tell(now=True)
+
+    def file(self, case: dict[str, Any], error: Exception) -> str:
+        """A failing case, written down."""
+        words = "".join(traceback.format_exception_only(error)).strip()
+        found = {"error": words, "signature": self.hunting, **self.found_with}
+        corpus = importlib.import_module("fuzz.corpus")
+        return str(corpus.write(self.target.name, case, found, self.into))
 
     def tell(self, now: bool = False) -> None:
         """Write the figures, at most twice a second."""
@@ -149,14 +157,13 @@ def with_atheris(hunt: Hunt, seed: int, seconds: float, words: Path) -> None:
         except Exception:
             if hunt.hunting is None:
                 raise
-            try:
+            with contextlib.suppress(Exception):  # the shrunk failure; hunt.smallest has it
                 check()  # finds the failure in the database and shrinks it
-            except Exception:  # the shrunk failure; hunt.smallest has it
-                pass
             hunt.settle()
 
     options = (
-        f"-max_total_time={max(1, round(seconds))}", f"-seed={seed % 2**31 or 1}", f"-max_len={BUFFER}", "-len_control=0",
+        f"-max_total_time={max(1, round(seconds))}", f"-seed={seed % 2**31 or 1}", f"-max_len={BUFFER}",
+        "-len_control=0",
         f"-timeout={HANG_SECONDS}", "-rss_limit_mb=4096", f"-artifact_prefix={hunt.folder}/",
     )  # fmt: skip
     atheris.Setup([sys.argv[0], str(words), *options], once)
@@ -176,11 +183,10 @@ def main() -> None:
 
         watched: Any = atheris.instrument_imports(include=["resispec_core"])
     else:
-        watched = nullcontext()
-    with watched:
-        from fuzz.target import load
-
-        target = load(given_options.target)
+        watched = contextlib.nullcontext()
+    with watched:  # whatever imports resispec_core is imported here, so that its branches are counted
+        importlib.import_module("fuzz.corpus")
+        target = importlib.import_module("fuzz.target").load(given_options.target)
     if given_options.plant:
         module, _, function = given_options.plant.partition(":")
         getattr(importlib.import_module(module), function)()

@@ -1,8 +1,8 @@
 """Parsers of files: a store of logits (index, shard, vocabulary) and counterexample files.
 
 Any bytes give an ``InputError`` or a valid object: nothing else may be raised, and what is returned must work.
-A counterexample of a rule is also run, through ``resispec replay``; those of callables are only read, since running one
-imports the code it names. The numbers put into documents stay small, because a valid file may ask for any amount of work.
+A counterexample of a rule is also run, through ``resispec replay``; those of callables are only read, since running
+one imports the code it names. The numbers in documents stay small: a valid file may ask for any amount of work.
 """
 
 from __future__ import annotations
@@ -64,10 +64,13 @@ def examples() -> dict[str, bytes]:
 EXAMPLES = examples()
 
 SCALARS = st.one_of(
-    st.sampled_from([None, True, False, 0, 1, -1, 2, 3, 7, 1.5, float("nan"), float("inf"), "", "1/0", "1/2", "nan", "1e400",
-                     "0.5", "resispec", "specinfer", "top-k", "verify", "iid", "F16", "../x.safetensors", "\ud800"]),
+    st.sampled_from([None, True, False, 0, 1, -1, 2, 3, 7, 1.5, float("nan"), float("inf"), "\ud800"]),
+    st.sampled_from(
+        ["", "1/0", "1/2", "nan", "1e400", "0.5", "resispec", "specinfer", "top-k", "verify", "iid", "F16"]
+    ),
+    st.sampled_from(["../x.safetensors"]),
     st.text(max_size=8),
-)  # fmt: skip
+)
 VALUES = st.recursive(
     SCALARS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
@@ -183,7 +186,8 @@ def check_counterexample(path: Path) -> None:
     try:
         case = load(path)
     except InputError as error:
-        assert path.name in str(error), f"the message does not name the file: {error}"
+        if path.name not in str(error):
+            raise AssertionError(f"the message does not name the file: {error}") from None
         return
     again = load(case.save(path.with_name("again.json")))
     assert again == case or "NaN" in path.read_text(encoding="utf-8"), (

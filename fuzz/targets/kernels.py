@@ -1,7 +1,7 @@
 """The reference against its twins: array level, and the CUDA source compiled for the host (tests/shim).
 
-Half of the cases spell out small rows entry by entry, so that a search can change one of them and a failure shrinks; the
-other half name a seed of tests/gpu/cases.py, for vocabularies up to 1000 in every shape of row. A fixed, derandomised
+Half of the cases spell out small rows entry by entry, so that a search can change one of them and a failure shrinks;
+the other half name a seed of tests/gpu/cases.py, for vocabularies up to 1000 in every shape of row. A derandomised
 sample of the second kind once missed a fault of the water level that fresh seeds found within minutes.
 """
 

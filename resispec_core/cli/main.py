@@ -14,6 +14,7 @@ from resispec_core import __version__
 from resispec_core.cli.audit import audit
 from resispec_core.cli.compare import compare
 from resispec_core.cli.doctor import doctor
+from resispec_core.cli.fuzz import fuzz
 from resispec_core.cli.info import info
 from resispec_core.cli.record import record
 from resispec_core.cli.replay import replay
@@ -34,7 +35,7 @@ def group() -> None:
     """
 
 
-for command in (audit, compare, replay, rules, record, info, speed, doctor):
+for command in (audit, compare, replay, rules, record, info, speed, doctor, fuzz):
     group.add_command(command)
 
 

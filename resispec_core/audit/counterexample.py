@@ -78,7 +78,9 @@ class Counterexample:
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(path.suffix + ".part")
-        part.write_text(json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
+        # A lone surrogate, which JSON can hold and UTF-8 cannot, is written as JSON's own escape.
+        part.write_text(text, encoding="utf-8", errors="backslashreplace")
         part.replace(path)
         return path
 

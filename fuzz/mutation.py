@@ -1,0 +1,255 @@
+"""Mutation testing of the rules and the audit engines: which small changes to their code would no test notice?
+
+    python -m fuzz.mutation --sample 300 --seed 1 --into FOLDER
+
+cosmic-ray finds and makes the mutants; a uniform random sample of them is tried, because all of them would take days.
+The checkout is copied into FOLDER once, and each mutant runs in a fork of a process that has NumPy, SciPy, Hypothesis and
+pytest loaded, on the tests that TESTS names for its file, until the first one fails. FOLDER/results.jsonl gets a line a
+mutant, and a run goes on where an interrupted one ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[1]
+MUTATED = ("resispec_core/rules", "resispec_core/audit")
+SKIPPED_OPERATORS = ("Bit", "Shift", "Invert", "Decorator")
+"""Not tried, because any test at all kills them: bit operations on floats, and a ``@property`` that is none. (``|`` in
+annotations is never evaluated.) Comparisons are replaced by others of their own kind, and what does not compile is left
+out."""
+ORDERS = ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE")
+TIMEOUT = 240
+PARTS = ("resispec_core", "tests", "fuzz", "proofs", "docs", "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
+
+EXACT = "tests/audit/test_exactness.py"
+SMALL = ["tests/audit/test_known_values.py", "tests/audit/test_budgets.py"]
+REPLAY = ["tests/replay/test_replay_coins.py", "tests/replay/test_replay_engine.py", "tests/replay/test_replay_sources.py"]
+TESTS: dict[str, list[str]] = {
+    "resispec_core/rules/": ["tests/rules", *SMALL, EXACT],
+    "resispec_core/audit/replay/": [*REPLAY, "tests/counterexample"],
+    "resispec_core/audit/ceiling.py": ["tests/audit/test_ceiling.py", *SMALL],
+    "resispec_core/audit/closed_form.py": ["tests/audit/test_closed_forms.py", *SMALL],
+    "resispec_core/audit/compare.py": ["tests/audit/test_compare.py"],
+    "resispec_core/audit/contract.py": ["tests/contract"],
+    "resispec_core/audit/counterexample.py": ["tests/counterexample"],
+    "resispec_core/audit/distances.py": ["tests/audit/test_distances.py"],
+    "resispec_core/audit/pair_form.py": ["tests/audit/test_pair_form.py"],
+    "resispec_core/audit/paper_check.py": ["tests/audit/test_paper_check.py", *SMALL],
+    "resispec_core/audit/positions.py": ["tests/cli/test_cli_store.py", "tests/cli/test_cli_commands.py"],
+    "resispec_core/audit/search.py": ["tests/counterexample"],
+    "resispec_core/audit/sequential.py": ["tests/sequential"],
+    "resispec_core/audit/tape.py": ["tests/tape"],
+    "resispec_core/audit/": ["tests/audit", "tests/cli/test_cli_pair.py"],
+}
+"""The first prefix that fits decides; quick tests first."""
+
+
+class Mutant(NamedTuple):
+    """``operator`` of cosmic-ray, applied to its ``occurrence``-th place in ``file``."""
+
+    file: str
+    operator: str
+    occurrence: int
+
+
+def tests_for(file: str) -> list[str]:
+    """The tests that a mutant of ``file`` must get past."""
+    return next(tests for prefix, tests in TESTS.items() if file.startswith(prefix))
+
+
+def mutants(root: Path) -> Iterator[Mutant]:
+    """Every mutant of the two rooms."""
+    from cosmic_ray.ast import ast_nodes, get_ast
+    from cosmic_ray.plugins import get_operator, operator_names
+
+    for folder in MUTATED:
+        for path in sorted((root / folder).rglob("*.py")):
+            nodes = list(ast_nodes(get_ast(path.read_text(encoding="utf-8"))))
+            for name in sorted(operator_names()):
+                kind = get_operator(name)
+                if not wanted(name) or kind.arguments():
+                    continue
+                operator = kind()
+                for occurrence in range(sum(1 for node in nodes for _ in operator.mutation_positions(node))):
+                    yield Mutant(str(path.relative_to(root)), name, occurrence)
+
+
+def wanted(operator: str) -> bool:
+    """Whether a mutant of this kind can tell a good test from a bad one."""
+    if any(word in operator for word in SKIPPED_OPERATORS):
+        return False
+    if "Comparison" not in operator:
+        return True
+    old, new = operator.split("_")[1:]
+    return all(name in ORDERS for name in (old, new)) or {old, new} in ({"Is", "IsNot"}, {"In", "NotIn"})
+
+
+def compiles(source: str) -> bool:
+    try:
+        compile(source, "mutant", "exec")
+    except SyntaxError:
+        return False
+    return True
+
+
+def apply(root: Path, mutant: Mutant) -> tuple[str, str]:
+    """The file's source before and after."""
+    from cosmic_ray.mutating import mutate_code
+    from cosmic_ray.plugins import get_operator
+
+    source = (root / mutant.file).read_text(encoding="utf-8")
+    changed = mutate_code(source, get_operator(mutant.operator)(), mutant.occurrence)
+    return source, source if changed is None else changed
+
+
+def run_tests(folder: Path, tests: list[str]) -> int:
+    """pytest on ``tests`` in a fork: its exit status, or 99 after TIMEOUT seconds of CPU."""
+    child = os.fork()
+    if child == 0:
+        import resource
+
+        os.setpgid(0, 0)
+        resource.setrlimit(resource.RLIMIT_CPU, (TIMEOUT, TIMEOUT + 5))
+        signal.signal(signal.SIGXCPU, lambda *_: os._exit(99))
+        quiet = os.open(folder / "pytest.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        os.chdir(folder)
+        sys.path.insert(0, str(folder))
+        os.environ["PYTHONPATH"] = str(folder)
+        import pytest
+
+        quiet_options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--tb=line"]
+        # Modules loaded before the fork are not rewritten; that is wanted here.
+        status = pytest.main([*quiet_options, "-W", "ignore::pytest.PytestAssertRewriteWarning", *tests])
+        os._exit(int(status))
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def passes(folder: Path, tests: list[str]) -> bool:
+    """The control: the tests pass on the code as it is (tried once for each list of tests)."""
+    record = folder / "controls.json"
+    known = json.loads(record.read_text()) if record.exists() else {}
+    key = " ".join(tests)
+    if key not in known:
+        started = time.monotonic()
+        if run_tests(folder, tests) != 0:
+            return False
+        known[key] = time.monotonic() - started
+        record.write_text(json.dumps(known))
+        print(f"control {known[key]:.0f} s: {key}", flush=True)
+    return True
+
+
+def prepare(folder: Path) -> None:
+    """Copy the checkout, once."""
+    for part in PARTS:
+        place = folder / part
+        if not place.exists():
+            source = ROOT / part
+            if source.is_dir():
+                shutil.copytree(source, place, ignore=shutil.ignore_patterns("__pycache__", ".*cache"))
+            else:
+                shutil.copy(source, place)
+
+
+def interval(hits: int, count: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share."""
+    z, share = 1.959963984540054, hits / count
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z / (1 + z * z / count) * (share * (1 - share) / count + z * z / (4 * count * count)) ** 0.5
+    return middle - half, middle + half
+
+
+def hunt(folder: Path, sample: int, seed: int) -> None:
+    """Try the sample, in random order, so that an interrupted run is a smaller uniform sample."""
+    import hypothesis  # noqa: F401
+    import numpy as np  # noqa: F401
+    import pytest  # noqa: F401
+    import scipy.optimize
+    import scipy.special
+    import scipy.stats  # noqa: F401
+
+    prepare(folder)
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    everything = list(mutants(folder))
+    chosen: list[Mutant] = []
+    for mutant in random.Random(seed).sample(everything, len(everything)):
+        if len(chosen) == sample:
+            break
+        before, after = apply(folder, mutant)
+        if before != after and compiles(after):
+            chosen.append(mutant)
+    record = folder / "results.jsonl"
+    done = len(record.read_text().splitlines()) if record.exists() else 0
+    print(f"{len(everything)} mutants, {len(chosen)} in the sample, {done} done")
+    for number, mutant in enumerate(chosen[done:], done):
+        if not passes(folder, tests_for(mutant.file)):
+            raise SystemExit(f"without a mutant, {tests_for(mutant.file)} fail; see {folder / 'pytest.log'}")
+        before, after = apply(folder, mutant)
+        path = folder / mutant.file
+        started = time.monotonic()
+        try:
+            path.write_text(after)
+            status = run_tests(folder, tests_for(mutant.file))
+        finally:
+            path.write_text(before)
+        diff = [line for line in difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)][2:]
+        outcome = "survived" if status == 0 else "timeout" if status == 99 else "killed"
+        log = (folder / "pytest.log").read_text(errors="replace")
+        failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", log, re.MULTILINE)
+        if status not in (0, 1, 99):  # says nothing about the tests, unless the mutant itself cannot be imported
+            outcome = "killed" if f"{mutant.file}:" in log or failed else f"pytest exit {status}"
+        line = {"number": number, **mutant._asdict(), "outcome": outcome, "seconds": time.monotonic() - started, "by": failed[:1], "diff": diff}
+        with record.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        print(f"{number + 1}/{len(chosen)} {outcome:9} {line['seconds']:5.1f} s  {mutant.file} {' | '.join(diff[1:])}", flush=True)
+
+
+def summary(folder: Path) -> str:
+    """Score by room with its confidence interval, and the survivors."""
+    lines = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    text = ["| room | mutants tried | killed | score | 95 % interval |", "|---|---|---|---|---|"]
+    for room in (*MUTATED, "resispec_core"):
+        own = [line for line in lines if line["file"].startswith(room)]
+        if own:
+            killed = sum(line["outcome"] in ("killed", "timeout") for line in own)
+            low, high = interval(killed, len(own))
+            text.append(f"| {room} | {len(own)} | {killed} | {killed / len(own):.1%} | {low:.1%} to {high:.1%} |")
+    text.append(f"\n{dict(Counter(line['outcome'] for line in lines))}\n")
+    for line in lines:
+        if line["outcome"] not in ("killed", "timeout"):
+            text.append(f"- #{line['number']} `{line['file']}` {line['outcome']}: `{' → '.join(line['diff'][1:])}`")
+    return "\n".join(text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sample", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--into", type=Path, required=True)
+    parser.add_argument("--report", action="store_true", help="only print what an earlier run found")
+    options = parser.parse_args()
+    if not options.report:
+        hunt(options.into.resolve(), options.sample, options.seed)
+    print(summary(options.into))
+
+
+if __name__ == "__main__":
+    main()

@@ -2,10 +2,10 @@
 
     python -m fuzz.mutation --sample 300 --seed 1 --into FOLDER
 
-cosmic-ray finds and makes the mutants; a uniform random sample of them is tried, because all of them would take days.
-The checkout is copied into FOLDER once, and each mutant runs in a fork of a process that has NumPy, SciPy, Hypothesis and
-pytest loaded, on the tests that TESTS names for its file, until the first one fails. FOLDER/results.jsonl gets a line a
-mutant, and a run goes on where an interrupted one ended.
+cosmic-ray finds and makes the mutants; a uniform random sample of them is tried, because all would take days. The
+checkout is copied into FOLDER once. Each mutant runs in a fork of a process that has NumPy, SciPy, Hypothesis and
+pytest loaded, on the tests that TESTS names for its file, until the first one fails. FOLDER/results.jsonl gets a line
+a mutant, and a run goes on where an interrupted one ended.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 MUTATED = ("resispec_core/rules", "resispec_core/audit")
@@ -33,13 +33,42 @@ annotations is never evaluated.) Comparisons are replaced by others of their own
 out."""
 ORDERS = ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE")
 TIMEOUT = 240
-PARTS = ("resispec_core", "tests", "fuzz", "proofs", "docs", "pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md")
+PARTS = (
+    "resispec_core",
+    "tests",
+    "fuzz",
+    "proofs",
+    "docs",
+    "pyproject.toml",
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+)
 
-EXACT = "tests/audit/test_exactness.py"
 SMALL = ["tests/audit/test_known_values.py", "tests/audit/test_budgets.py"]
-REPLAY = ["tests/replay/test_replay_coins.py", "tests/replay/test_replay_engine.py", "tests/replay/test_replay_sources.py"]
+SAMPLES = [*SMALL, "tests/fuzz/test_samples.py"]
+REPLAY = [
+    "tests/replay/test_replay_coins.py",
+    "tests/replay/test_replay_engine.py",
+    "tests/replay/test_replay_sources.py",
+]
 TESTS: dict[str, list[str]] = {
-    "resispec_core/rules/": ["tests/rules", *SMALL, EXACT],
+    "resispec_core/rules/optimal.py": [*SAMPLES, "tests/rules/test_optimal.py"],
+    "resispec_core/rules/priorities.py": [*SAMPLES, "tests/rules/test_optimal.py"],
+    "resispec_core/rules/ranked.py": [*SAMPLES, "tests/rules/test_ranked.py"],
+    "resispec_core/rules/resispec.py": [
+        *SAMPLES,
+        "tests/rules/test_resispec.py",
+        "tests/rules/test_capped_fill.py",
+        "tests/rules/test_plans_end.py",
+    ],
+    "resispec_core/rules/shaped_without.py": [*SAMPLES, "tests/rules/test_shaped_without.py"],
+    "resispec_core/rules/shaped.py": [
+        *SAMPLES,
+        "tests/rules/test_shaped.py",
+        "tests/rules/test_plans_end.py",
+    ],
+    "resispec_core/rules/": [*SAMPLES, "tests/rules/test_protocol.py", "tests/rules/test_coins.py"],
     "resispec_core/audit/replay/": [*REPLAY, "tests/counterexample"],
     "resispec_core/audit/ceiling.py": ["tests/audit/test_ceiling.py", *SMALL],
     "resispec_core/audit/closed_form.py": ["tests/audit/test_closed_forms.py", *SMALL],
@@ -210,16 +239,30 @@ def hunt(folder: Path, sample: int, seed: int) -> None:
             status = run_tests(folder, tests_for(mutant.file))
         finally:
             path.write_text(before)
-        diff = [line for line in difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0)][2:]
+        diff = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0))[2:]
         outcome = "survived" if status == 0 else "timeout" if status == 99 else "killed"
         log = (folder / "pytest.log").read_text(errors="replace")
         failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", log, re.MULTILINE)
-        if status not in (0, 1, 99):  # says nothing about the tests, unless the mutant itself cannot be imported
+        if status not in (
+            0,
+            1,
+            99,
+        ):  # says nothing about the tests, unless the mutant itself cannot be imported
             outcome = "killed" if f"{mutant.file}:" in log or failed else f"pytest exit {status}"
-        line = {"number": number, **mutant._asdict(), "outcome": outcome, "seconds": time.monotonic() - started, "by": failed[:1], "diff": diff}
+        line = {
+            "number": number,
+            **mutant._asdict(),
+            "outcome": outcome,
+            "seconds": time.monotonic() - started,
+            "by": failed[:1],
+            "diff": diff,
+        }
         with record.open("a") as file:
             file.write(json.dumps(line) + "\n")
-        print(f"{number + 1}/{len(chosen)} {outcome:9} {line['seconds']:5.1f} s  {mutant.file} {' | '.join(diff[1:])}", flush=True)
+        print(
+            f"{number + 1}/{len(chosen)} {outcome:9} {line['seconds']:5.1f} s  {mutant.file} {' | '.join(diff[1:])}",
+            flush=True,
+        )
 
 
 def summary(folder: Path) -> str:
@@ -231,16 +274,22 @@ def summary(folder: Path) -> str:
         if own:
             killed = sum(line["outcome"] in ("killed", "timeout") for line in own)
             low, high = interval(killed, len(own))
-            text.append(f"| {room} | {len(own)} | {killed} | {killed / len(own):.1%} | {low:.1%} to {high:.1%} |")
+            text.append(
+                f"| {room} | {len(own)} | {killed} | {killed / len(own):.1%} | {low:.1%} to {high:.1%} |"
+            )
     text.append(f"\n{dict(Counter(line['outcome'] for line in lines))}\n")
     for line in lines:
         if line["outcome"] not in ("killed", "timeout"):
-            text.append(f"- #{line['number']} `{line['file']}` {line['outcome']}: `{' → '.join(line['diff'][1:])}`")
+            text.append(
+                f"- #{line['number']} `{line['file']}` {line['outcome']}: `{' → '.join(line['diff'][1:])}`"
+            )
     return "\n".join(text)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sample", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--into", type=Path, required=True)

@@ -17,6 +17,8 @@ from typing import Any
 from fuzz import corpus
 from fuzz.worker import HANG_SECONDS
 
+GUIDED = ("files", "commands")
+"""Targets whose faults hide behind branches; those of arithmetic hide behind values, which coverage cannot see."""
 ROOT = Path(__file__).parents[1]
 WORDS = ROOT / ".resispec" / "fuzz"
 """libFuzzer's own corpora, kept so that a run goes on where the last one ended."""
@@ -45,9 +47,9 @@ class Summary:
         return asdict(self)
 
 
-def engine() -> str:
-    """atheris where it is installed (Linux, CPython 3.11 to 3.13), else Hypothesis alone."""
-    return "atheris" if importlib.util.find_spec("atheris") else "hypothesis"
+def engine(target: str) -> str:
+    """atheris for parsers, where it is installed (Linux, CPython 3.11 to 3.13); else Hypothesis (fuzz/README.md)."""
+    return "atheris" if target in GUIDED and importlib.util.find_spec("atheris") else "hypothesis"
 
 
 def run(
@@ -65,7 +67,7 @@ def run(
     """Fuzz ``target`` for ``seconds``; ``report`` is called twice a second. Ctrl-C ends the run and keeps the rest.
 
     ``first`` stops at the first failure on file."""
-    summary = Summary(target, with_engine or engine(), seed)
+    summary = Summary(target, with_engine or engine(target), seed)
     with tempfile.TemporaryDirectory(prefix="resispec-fuzz-") as scratch:
         folder = Path(scratch)
         command = [sys.executable, "-m", "fuzz.worker", "--target", target, "--seconds", str(seconds)]

@@ -61,7 +61,7 @@ def cases(draw: st.DrawFn, rules: tuple[str, ...] = tuple(RULES)) -> Case:
         "candidates": n,
         "target": texts(target),
         "draft": texts(draft),
-        "max_cells": 1 if large else None,
+        "max_cells": len(target) if large else None,
         "coins": draw(st.lists(coin, min_size=2 * n + 3, max_size=2 * n + 3)),
     }
 

@@ -40,7 +40,7 @@ def fuzz(minutes: float, names: tuple[str, ...], seed: int | None, as_json: bool
     if not 0 < minutes < 60 * 24 * 7:
         raise InputError(f"--minutes is {minutes}; it must be above 0, and a week at most")
     seed = secrets.randbelow(2**31) if seed is None else seed
-    click.echo(f"seed {seed}, engine {driver.engine()}", err=True)
+    click.echo(f"seed {seed}", err=True)
     done: list[Any] = []
     for name in chosen:
         done.append(_run(driver, name, 60 * minutes, seed, as_json))
@@ -89,10 +89,11 @@ def _run(driver: Any, name: str, seconds: float, seed: int, quiet: bool) -> Any:
 
 
 def _say(done: list[Any]) -> None:
-    columns = ("", "minutes", "CPU minutes", "cases", "branches", "failures", "ended by")
+    columns = ("", "engine", "minutes", "CPU minutes", "cases", "branches", "failures", "ended by")
     rows = [
         (
             run.target,
+            run.engine,
             run.seconds / 60,
             run.cpu_seconds / 60,
             run.cases,

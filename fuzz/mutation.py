@@ -82,14 +82,22 @@ TESTS: dict[str, list[str]] = {
     f"{AUDIT}search": ["tests/counterexample"],
     f"{AUDIT}sequential": ["tests/sequential"],
     f"{AUDIT}tape": ["tests/tape"],
-    AUDIT: [
-        *SAMPLES,
-        "tests/audit/test_path_oracle.py",
-        "tests/audit/test_rounding_model.py",
-        "tests/cli/test_cli_pair.py",
-    ],
+    AUDIT: [*SAMPLES, "tests/audit/test_methods_agree.py", "tests/cli/test_cli_pair.py"],
 }
 """The first prefix that fits decides; quick tests first."""
+MORE: dict[str, list[str]] = {
+    RULES: ["tests/rules", "tests/audit", "tests/drafts", "tests/proofs/test_link.py"],
+    REPLAY: ["tests/replay", "tests/counterexample", "tests/meta/faults", "tests/adapters", "tests/plugin"],
+    AUDIT: [
+        "tests/audit",
+        "tests/tape",
+        "tests/contract",
+        "tests/sequential",
+        "tests/counterexample",
+        "tests/cli",
+    ],
+}
+"""What a survivor of TESTS is tried on afterwards (``--retry``), with every example."""
 
 
 class Mutant(NamedTuple):
@@ -100,9 +108,9 @@ class Mutant(NamedTuple):
     occurrence: int
 
 
-def tests_for(file: str) -> list[str]:
+def tests_for(file: str, lists: dict[str, list[str]]) -> list[str]:
     """The tests that a mutant of ``file`` must get past."""
-    return next(tests for prefix, tests in TESTS.items() if file.startswith(prefix))
+    return next(tests for prefix, tests in lists.items() if file.startswith(prefix))
 
 
 def mutants(root: Path) -> Iterator[Mutant]:
@@ -150,7 +158,7 @@ def apply(root: Path, mutant: Mutant) -> tuple[str, str]:
     return source, source if changed is None else changed
 
 
-def run_tests(folder: Path, tests: list[str]) -> int:
+def run_tests(folder: Path, tests: list[str], rationed: bool = True) -> int:
     """pytest on ``tests`` in a fork: its exit status, or 99 after TIMEOUT seconds of CPU."""
     child = os.fork()
     if child == 0:
@@ -167,10 +175,12 @@ def run_tests(folder: Path, tests: list[str]) -> int:
         os.environ["PYTHONPATH"] = str(folder)
         import pytest
 
-        ration()
+        if rationed:
+            ration()
         quiet_options = ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--tb=line", "--assert=plain"]
         # Modules loaded before the fork are not rewritten; that is wanted here.
-        quiet_options += [word for name in COUNTING for word in ("--deselect", name)]
+        if rationed:
+            quiet_options += [word for name in COUNTING for word in ("--deselect", name)]
         status = pytest.main([*quiet_options, "-W", "ignore::pytest.PytestAssertRewriteWarning", *tests])
         os._exit(int(status))
     _, status = os.waitpid(child, 0)
@@ -193,24 +203,40 @@ def ration() -> None:
 
 def control(folder: Path) -> list[str]:
     """Every test that killed a mutant, run on the code as it is: those that fail, whose kills mean nothing."""
-    lines = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    lines = results(folder)
     killers = sorted({name for line in lines for name in line["by"] if "::" in name})
     return [name for name in killers if run_tests(folder, [name]) != 0]
 
 
 def prepare(folder: Path) -> None:
-    """Copy the checkout, once."""
+    """Copy the checkout, once; and undo a mutant that an interrupt left in the copy."""
+    skip = shutil.ignore_patterns("__pycache__", ".*cache")
     for part in PARTS:
-        place = folder / part
-        if not place.exists():
-            source = ROOT / part
-            if source.is_dir():
-                shutil.copytree(source, place, ignore=shutil.ignore_patterns("__pycache__", ".*cache"))
+        if not (folder / part).exists():
+            if (ROOT / part).is_dir():
+                shutil.copytree(ROOT / part, folder / part, ignore=skip)
             else:
-                shutil.copy(source, place)
-
+                shutil.copy(ROOT / part, folder / part)
+    for room in MUTATED:
+        clean = folder / "clean" / room
+        if not clean.exists():
+            shutil.copytree(folder / room, clean, ignore=skip)
+        shutil.copytree(clean, folder / room, dirs_exist_ok=True)
     # Compiled files are checked by their contents: else a mutant of the same size and second passes for the original.
     compileall.compile_dir(folder, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+
+
+def preload() -> None:
+    """What every fork would import otherwise."""
+    import hypothesis  # noqa: F401
+    import numpy as np  # noqa: F401
+    import pytest  # noqa: F401
+    import scipy.optimize
+    import scipy.special
+    import scipy.stats  # noqa: F401
+    import torch  # noqa: F401
 
 
 def interval(hits: int, count: int) -> tuple[float, float]:
@@ -221,68 +247,81 @@ def interval(hits: int, count: int) -> tuple[float, float]:
     return middle - half, middle + half
 
 
-def hunt(folder: Path, sample: int, seed: int) -> None:
-    """Try the sample, in random order, so that an interrupted run is a smaller uniform sample."""
-    import hypothesis  # noqa: F401
-    import numpy as np  # noqa: F401
-    import pytest  # noqa: F401
-    import scipy.optimize
-    import scipy.special
-    import scipy.stats  # noqa: F401
-    import torch  # noqa: F401
-
-    prepare(folder)
-    sys.dont_write_bytecode = True
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+def draw(folder: Path, sample: int, seed: int) -> list[Mutant]:
+    """A uniform sample of the mutants that change the file and still compile, in random order."""
     everything = list(mutants(folder))
+    print(f"{len(everything)} mutants")
     chosen: list[Mutant] = []
     for mutant in random.Random(seed).sample(everything, len(everything)):
-        if len(chosen) == sample:
-            break
         before, after = apply(folder, mutant)
         if before != after and compiles(after):
             chosen.append(mutant)
+        if len(chosen) == sample:
+            break
+    return chosen
+
+
+def attempt(folder: Path, mutant: Mutant, lists: dict[str, list[str]], rationed: bool) -> dict[str, Any]:
+    """One mutant's line in the results. An exit of pytest other than 0 and 1 is a kill only if the mutant caused it."""
+    before, after = apply(folder, mutant)
+    path, started = folder / mutant.file, time.monotonic()
+    try:
+        path.write_text(after, encoding="utf-8")
+        status = run_tests(folder, tests_for(mutant.file, lists), rationed)
+    finally:
+        path.write_text(before, encoding="utf-8")
+    log = (folder / "pytest.log").read_text(errors="replace")
+    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", log, re.MULTILINE)
+    outcome = {0: "survived", 1: "killed", 99: "timeout"}.get(status, f"pytest exit {status}")
+    if outcome.startswith("pytest") and (failed or f"{mutant.file}:" in log):
+        outcome = "killed"
+    return {
+        **mutant._asdict(),
+        "outcome": outcome,
+        "seconds": round(time.monotonic() - started, 1),
+        "by": failed[:1],
+        "diff": list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0))[2:],
+    }
+
+
+def hunt(folder: Path, sample: int, seed: int) -> None:
+    """Try the sample. In random order, so that an interrupted run is a smaller uniform sample."""
     record = folder / "results.jsonl"
-    done = len(record.read_text().splitlines()) if record.exists() else 0
-    print(f"{len(everything)} mutants, {len(chosen)} in the sample, {done} done")
-    for number, mutant in enumerate(chosen[done:], done):
-        before, after = apply(folder, mutant)
-        path = folder / mutant.file
-        started = time.monotonic()
-        try:
-            path.write_text(after)
-            status = run_tests(folder, tests_for(mutant.file))
-        finally:
-            path.write_text(before)
-        diff = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0))[2:]
-        outcome = "survived" if status == 0 else "timeout" if status == 99 else "killed"
-        log = (folder / "pytest.log").read_text(errors="replace")
-        failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", log, re.MULTILINE)
-        if status not in (
-            0,
-            1,
-            99,
-        ):  # says nothing about the tests, unless the mutant itself cannot be imported
-            outcome = "killed" if f"{mutant.file}:" in log or failed else f"pytest exit {status}"
-        line = {
-            "number": number,
-            **mutant._asdict(),
-            "outcome": outcome,
-            "seconds": time.monotonic() - started,
-            "by": failed[:1],
-            "diff": diff,
-        }
+    done = results(folder)
+    for number, mutant in enumerate(draw(folder, sample, seed)):
+        if number < len(done):
+            continue
+        line = attempt(folder, mutant, TESTS, rationed=True)
         with record.open("a") as file:
             file.write(json.dumps(line) + "\n")
-        print(
-            f"{number + 1}/{len(chosen)} {outcome:9} {line['seconds']:5.1f} s  {mutant.file} {' | '.join(diff[1:])}",
-            flush=True,
-        )
+        say(number, line)
+
+
+def retry(folder: Path) -> None:
+    """Try the survivors on everything that could know their file."""
+    lines = results(folder)
+    for number, line in enumerate(lines):
+        if line["outcome"] in ("killed", "timeout"):
+            continue
+        mutant = Mutant(line["file"], line["operator"], line["occurrence"])
+        lines[number] = attempt(folder, mutant, MORE, rationed=False)
+        (folder / "results.jsonl").write_text("".join(json.dumps(item) + "\n" for item in lines))
+        say(number, lines[number])
+
+
+def results(folder: Path) -> list[dict[str, Any]]:
+    record = folder / "results.jsonl"
+    return [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
+
+
+def say(number: int, line: dict[str, Any]) -> None:
+    change = " | ".join(line["diff"][1:])
+    print(f"{number} {line['outcome']:9} {line['seconds']:5.1f} s  {line['file']} {change}", flush=True)
 
 
 def summary(folder: Path) -> str:
     """Score by room with its confidence interval, and the survivors."""
-    lines = [json.loads(line) for line in (folder / "results.jsonl").read_text().splitlines()]
+    lines = results(folder)
     text = ["| room | mutants tried | killed | score | 95 % interval |", "|---|---|---|---|---|"]
     for room in (*MUTATED, "resispec_core"):
         own = [line for line in lines if line["file"].startswith(room)]
@@ -295,9 +334,7 @@ def summary(folder: Path) -> str:
     text.append(f"\n{dict(Counter(line['outcome'] for line in lines))}\n")
     for line in lines:
         if line["outcome"] not in ("killed", "timeout"):
-            text.append(
-                f"- #{line['number']} `{line['file']}` {line['outcome']}: `{' → '.join(line['diff'][1:])}`"
-            )
+            text.append(f"- `{line['file']}` {line['outcome']}: `{' → '.join(line['diff'][1:])}`")
     return "\n".join(text)
 
 
@@ -308,12 +345,15 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--into", type=Path, required=True)
-    parser.add_argument(
-        "--report", action="store_true", help="only print what an earlier run found, and the control"
-    )
+    parser.add_argument("--report", action="store_true", help="only print what an earlier run found")
+    parser.add_argument("--retry", action="store_true", help="try its survivors on more tests")
     options = parser.parse_args()
     folder = options.into.resolve()
-    if not options.report:
+    preload()
+    prepare(folder)
+    if options.retry:
+        retry(folder)
+    elif not options.report:
         hunt(folder, options.sample, options.seed)
     print(summary(folder))
     void = control(folder)

@@ -170,6 +170,7 @@ def run_tests(folder: Path, tests: list[str], rationed: bool = True) -> int:
         quiet = os.open(folder / "pytest.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(quiet, 1)
         os.dup2(quiet, 2)
+        sys.stdout = sys.stderr = os.fdopen(1, "w")  # also where the parent's are captured
         os.chdir(folder)
         sys.path.insert(0, str(folder))
         os.environ["PYTHONPATH"] = str(folder)
@@ -204,7 +205,7 @@ def ration() -> None:
 def control(folder: Path) -> list[str]:
     """Every test that killed a mutant, run on the code as it is: those that fail, whose kills mean nothing."""
     lines = results(folder)
-    killers = sorted({name for line in lines for name in line["by"] if "::" in name})
+    killers = sorted({name for line in lines for name in line["by"]})
     return [name for name in killers if run_tests(folder, [name]) != 0]
 
 

@@ -183,6 +183,7 @@ def run_tests(folder: Path, tests: list[str], rationed: bool = True) -> int:
         if rationed:
             quiet_options += [word for name in COUNTING for word in ("--deselect", name)]
         status = pytest.main([*quiet_options, "-W", "ignore::pytest.PytestAssertRewriteWarning", *tests])
+        sys.stdout.flush()
         os._exit(int(status))
     _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status)

@@ -1,8 +1,10 @@
-"""The mutation runner on a room of one function: a strict test kills, a careless one does not, and a crash is no kill."""
+"""The mutation runner on a room of one function: a strict test kills a mutant, a careless one does not."""
 
 from __future__ import annotations
 
+import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,10 @@ from fuzz.target import TARGETS
 
 ROOT = mutation.ROOT
 SOURCE = "def half(x):\n    if x < 0:\n        return 0\n    return x / 2\n"
-STRICT = "from resispec_core.rules.thing import half\n\ndef test_half():\n    assert [half(x) for x in (-2, 0, 1, 3)] == [0, 0, 0.5, 1.5]\n"
-CARELESS = "from resispec_core.rules.thing import half\n\ndef test_half():\n    assert half(0) == 0\n"
+HEAD = "from resispec_core.rules.thing import half\n\ndef test_half():\n"
+STRICT = HEAD + "    assert [half(x) for x in (-2, 0, 1, 3)] == [0, 0, 0.5, 1.5]\n"
+CARELESS = HEAD + "    assert half(0) == 0\n"
+BROKEN = "import nowhere_to_be_found\n"
 
 
 def room(tmp_path: Path, test: str) -> dict[str, list[str]]:
@@ -29,12 +33,14 @@ def room(tmp_path: Path, test: str) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("test", "kills"), [(STRICT, True), (CARELESS, False), ("import nowhere_to_be_found\n", False)]
+    ("test", "outcome", "void"),
+    [(STRICT, "killed", []), (CARELESS, "survived", []), (BROKEN, "killed", ["test_thing.py"])],
+    ids=["strict", "careless", "broken"],
 )
-def test_a_strict_test_kills_and_others_do_not(tmp_path: Path, test: str, kills: bool, monkeypatch) -> None:
+def test_what_kills_and_whose_kill_is_void(
+    tmp_path: Path, test: str, outcome: str, void: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The fork must see this folder's package, not the one that is loaded here.
-    import sys
-
     lists = room(tmp_path, test)
     found = [mutant for mutant in mutation.mutants(tmp_path) if mutant.file.endswith("thing.py")]
     (halved,) = (mutant for mutant in found if mutant.operator == "core/ReplaceBinaryOperator_Div_Mul")
@@ -42,11 +48,10 @@ def test_a_strict_test_kills_and_others_do_not(tmp_path: Path, test: str, kills:
         monkeypatch.delitem(sys.modules, name)
     line = mutation.attempt(tmp_path, halved, lists, rationed=True)
     assert line["diff"][1:] == ["-    return x / 2", "+    return x * 2"]
-    assert (line["outcome"] == "killed") == (kills or "nowhere" in test)
+    assert line["outcome"] == outcome
     assert (tmp_path / "resispec_core" / "rules" / "thing.py").read_text() == SOURCE
-    (tmp_path / "results.jsonl").write_text(mutation.json.dumps(line) + "\n")
-    void = mutation.control(tmp_path)
-    assert void == []  # a broken test file has no test to name, so the control below it is the first failure
+    (tmp_path / "results.jsonl").write_text(json.dumps(line) + "\n")
+    assert mutation.control(tmp_path) == void
 
 
 def test_kinds_of_mutant() -> None:

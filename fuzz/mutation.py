@@ -249,9 +249,9 @@ def interval(hits: int, count: int) -> tuple[float, float]:
     return middle - half, middle + half
 
 
-def draw(folder: Path, sample: int, seed: int) -> list[Mutant]:
-    """A uniform sample of the mutants that change the file and still compile, in random order."""
-    everything = list(mutants(folder))
+def draw(folder: Path, room: str, sample: int, seed: int) -> list[Mutant]:
+    """A uniform sample of the mutants of ``room`` that change the file and still compile, in random order."""
+    everything = [mutant for mutant in mutants(folder) if mutant.file.startswith(room)]
     print(f"{len(everything)} mutants")
     chosen: list[Mutant] = []
     for mutant in random.Random(seed).sample(everything, len(everything)):
@@ -286,11 +286,11 @@ def attempt(folder: Path, mutant: Mutant, lists: dict[str, list[str]], rationed:
     }
 
 
-def hunt(folder: Path, sample: int, seed: int) -> None:
+def hunt(folder: Path, room: str, sample: int, seed: int) -> None:
     """Try the sample. In random order, so that an interrupted run is a smaller uniform sample."""
     record = folder / "results.jsonl"
     done = results(folder)
-    for number, mutant in enumerate(draw(folder, sample, seed)):
+    for number, mutant in enumerate(draw(folder, room, sample, seed)):
         if number < len(done):
             continue
         line = attempt(folder, mutant, TESTS, rationed=True)
@@ -346,6 +346,7 @@ def main() -> None:
     )
     parser.add_argument("--sample", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--room", default="resispec_core/", help="only files whose path begins so")
     parser.add_argument("--into", type=Path, required=True)
     parser.add_argument("--report", action="store_true", help="only print what an earlier run found")
     parser.add_argument("--retry", action="store_true", help="try its survivors on more tests")
@@ -356,7 +357,7 @@ def main() -> None:
     if options.retry:
         retry(folder)
     elif not options.report:
-        hunt(folder, options.sample, options.seed)
+        hunt(folder, options.room, options.sample, options.seed)
     print(summary(folder))
     void = control(folder)
     print(f"control: {len(void)} of the tests that killed a mutant fail without one {void or ''}")

@@ -5,8 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-import hypothesis
-import numpy as np
 from hypothesis import strategies as st
 
 from fuzz.target import Case, Target
@@ -87,7 +85,6 @@ def check_report(case: Case, name: str, report: Any, p: Any, q: Any) -> None:
     if complete:
         missing = abs(report.law.sum() - 1)
         assert missing <= 2 * slack, f"{name}: the output law misses unit mass by {missing}"
-    hypothesis_target(float(report.total_variation))
     if name in CLAIMS_NOTHING:
         if not is_rational(p) and complete:
             exact_p, exact_q = as_rational(p), as_rational(q)
@@ -120,12 +117,6 @@ def check_verification(case: Case, rule: Any, p: Any, q: Any) -> None:
         f"{rule.name}: candidate {accepted} is not token {token}"
     )
     assert p[token] > 0, f"{rule.name}: token {token} has probability zero (accepted: {accepted >= 0})"
-
-
-def hypothesis_target(value: float) -> None:
-    """Look for larger values, where Hypothesis is listening (a replayed file is run without it)."""
-    if np.isfinite(value) and hypothesis.currently_in_test_context():
-        hypothesis.target(value, label="total variation")
 
 
 TARGET = Target("laws", cases, check)

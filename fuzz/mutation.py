@@ -61,6 +61,7 @@ TESTS: dict[str, list[str]] = {
     f"{RULES}resispec": [*SAMPLES, "tests/rules/test_resispec.py", "tests/rules/test_capped_fill.py"],
     f"{RULES}shaped_without": [*SAMPLES, "tests/rules/test_shaped_without.py"],
     f"{RULES}shaped": [*SAMPLES, "tests/rules/test_shaped.py", "tests/rules/test_plans_end.py"],
+    f"{RULES}kseq": [*SAMPLES, "tests/rules/test_kseq.py"],
     RULES: [*SAMPLES, "tests/rules/test_protocol.py", "tests/rules/test_coins.py"],
     f"{REPLAY}coin": [COINS, ENGINE, SOURCES],
     f"{REPLAY}grid": [COINS, ENGINE, SOURCES],

@@ -46,6 +46,32 @@ def test_small_budgets_give_the_same_law_or_a_true_bracket(name: str, draw: str)
     assert complete >= 4 or name in ("ranked", "resispec")
 
 
+@pytest.mark.parametrize("redistribution", ["proportional", "waterfill"])
+@pytest.mark.parametrize("budget", ["local", "eq13"])
+def test_the_published_rule_s_closed_forms_say_how_often_each_candidate_is_reached(
+    redistribution: str, budget: str
+) -> None:
+    for n, seed in ((1, 1), (2, 2), (3, 3)):
+        p, q = laws(7, seed)
+        subject = rule("resispec", redistribution=redistribution, budget=budget)
+        whole, short = (audit(subject, p, q, n, max_cells=cells) for cells in (None, 7))
+        assert "closed form" in short.method
+        reached = [
+            [
+                taken / given
+                for taken, given in zip(
+                    report.acceptance_by_candidate, report.conditional_acceptance, strict=True
+                )
+            ]
+            for report in (whole, short)
+        ]
+        np.testing.assert_allclose(reached[1], reached[0], rtol=1e-9)
+        closed = min(n, 2)
+        np.testing.assert_allclose(
+            short.acceptance_by_candidate[:closed], whole.acceptance_by_candidate[:closed], rtol=1e-9
+        )
+
+
 def test_an_order_free_rule_shares_its_acceptance_equally() -> None:
     """Drawn independently, the candidates of ``optimal`` are exchangeable."""
     p, q = laws(7, 3)

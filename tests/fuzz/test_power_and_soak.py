@@ -57,18 +57,18 @@ def test_the_page_is_a_real_page() -> None:
 
 
 class Leak(list):
-    """Planted fault: everything is kept, and 20 kB with it."""
+    """Planted fault: everything is kept, and 50 kB with it."""
 
     def append(self, item) -> None:
-        super().append((item, bytes(20_000)))
+        super().append((item, bytes(50_000)))
 
 
 def test_memory_is_flat_and_a_kept_report_is_noticed() -> None:
-    plain = soak.audits(600)
-    assert plain["audits"] == 600
+    plain = soak.audits(300)
+    assert plain["audits"] == 300
     assert plain["wrong_verdicts"] == 0
     assert plain["flat"], plain
-    assert not soak.audits(600, keep=Leak())["flat"]
+    assert not soak.audits(300, keep=Leak())["flat"]
 
 
 def test_false_alarms_stay_within_alpha_and_a_bias_raises_them() -> None:

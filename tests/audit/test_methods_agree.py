@@ -81,3 +81,10 @@ def test_an_order_free_rule_shares_its_acceptance_equally() -> None:
     assert short.paths > 0
     assert abs(sum(whole.acceptance_by_candidate) - short.acceptance) < 1e-12
     assert (np.array(short.conditional_acceptance) <= 1).all()
+
+
+def test_paths_are_counted_from_nothing() -> None:
+    """One candidate: each of three tokens is selected in one way; a chain adds its resamples."""
+    p, q = (np.array(row) for row in ([0.2, 0.3, 0.5], [0.5, 0.3, 0.2]))
+    assert audit("optimal", p, q, 1).paths == 3
+    assert audit("specinfer", p, q, 1).paths == 3 + 1

@@ -36,7 +36,10 @@ out."""
 ORDERS = ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE")
 TIMEOUT = 240
 EXAMPLES = 40
-COUNTING = ("tests/audit/test_budgets.py::test_a_bracket_holds_the_true_total_variation",)
+COUNTING = (
+    "tests/audit/test_budgets.py::test_a_bracket_holds_the_true_total_variation",
+    "tests/rules/test_shaped_without.py::test_broken_twins_are_biased",
+)
 """Tests that count their examples, of which they get fewer here."""
 PARTS = (
     "resispec_core",

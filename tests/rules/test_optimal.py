@@ -1,7 +1,7 @@
 """The optimal proxy: exact, at the ceiling, with priority sets that really tile and select."""
 
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -123,3 +123,19 @@ def test_masses_that_no_stretch_of_floats_can_hold(draft, candidates):
         assert tokens[-1] == 2 or chosen[-1] > 0.5
     coins = [0.5] * (candidates + 2)
     assert rules.Optimal().verify(target, draft, [2] * candidates, coins).token == 0
+
+
+@pytest.mark.parametrize("name", ["optimal", "specinfer", "k-seq", "shaped", "resispec", "single-draft"])
+def test_each_coin_of_a_verification_has_its_own_use(name):
+    """The law of ``verify`` over a grid of coins that every threshold is on: p, so no coin decides two things."""
+    p, q = (
+        parse_law("3/8,3/8,1/4"),
+        parse_law("1/8,1/8,3/4"),
+    )  # accepts token 2 with 1/3, then owes the others alike
+    rule = rules.rule(name)
+    coins = [Fraction(2 * place + 1, 12) for place in range(6)]
+    found = [Fraction(0)] * 3
+    for token in range(3):
+        for tape in product(coins, repeat=rule.coins(1)):
+            found[rule.verify(p, q, [token], tape).token] += q[token] / len(coins) ** rule.coins(1)
+    assert found == p.tolist()

@@ -136,7 +136,9 @@ def load(path: Path | str) -> Counterexample:
         expected = SETTINGS[data["kind"]].get(key)
         if expected is None:
             known = ", ".join(SETTINGS[data["kind"]])
-            raise InputError(f"{path}: settings: {key!r} is unknown for kind {data['kind']!r}; known: {known}")
+            raise InputError(
+                f"{path}: settings: {key!r} is unknown for kind {data['kind']!r}; known: {known}"
+            )
         if type(value) is not expected and not (value is None and key in ("precision", "max_cells", "coins")):
             raise InputError(f"{path}: settings: {key!r} is {value!r:.60}; it must be a {expected.__name__}")
     for key in ("target", "draft"):

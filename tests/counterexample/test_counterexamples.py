@@ -133,7 +133,9 @@ def test_broken_files_are_named_errors(tmp_path, replay, message):
 
 def test_what_a_file_says_it_found_is_only_shown(tmp_path, replay):
     """Found by fuzzing: a total variation that is no number ended the replay with a traceback."""
-    case = Counterexample("rule", "resispec", ["1/2", "1/2"], ["1/2", "1/2"], found={"total_variation": "much"})
+    case = Counterexample(
+        "rule", "resispec", ["1/2", "1/2"], ["1/2", "1/2"], found={"total_variation": "much"}
+    )
     code, out, _ = replay(case.save(tmp_path / "odd.json"))
     assert code == 0
     assert "much" in out

@@ -24,6 +24,15 @@ from resispec_core.rules.registry import rule as named_rule
 SCHEMA = "resispec-counterexample"
 VERSION = 1
 KINDS = ("rule", "verify", "step", "kernel")
+_PAIR = {"candidates": int, "draw": str}
+_REPLAY = {"library": str, "numbers": str, "precision": str, "grid": bool, "monte_carlo": int}
+SETTINGS: dict[str, dict[str, type]] = {
+    "rule": {**_PAIR, "mismatched": bool, "max_cells": int, "partial": bool},
+    "verify": {**_PAIR, **_REPLAY},
+    "step": {**_REPLAY, "horizon": int, "extend": str, "prompt": list},
+    "kernel": {**_PAIR, "coins": int, "bits": int, "max_calls": int},
+}
+"""By kind, the arguments of the audit that a file can set."""
 
 
 @dataclass
@@ -69,7 +78,9 @@ class Counterexample:
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(path.suffix + ".part")
-        part.write_text(json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        text = json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
+        # A lone surrogate, which JSON can hold and UTF-8 cannot, is written as JSON's own escape.
+        part.write_text(text, encoding="utf-8", errors="backslashreplace")
         part.replace(path)
         return path
 
@@ -121,6 +132,15 @@ def load(path: Path | str) -> Counterexample:
             raise InputError(f"{path}: entry {key!r} is {data.get(key)!r}; it must be a {kind.__name__}")
     if data.get("kind") not in KINDS:
         raise InputError(f"{path}: kind is {data.get('kind')!r}; known: {', '.join(KINDS)}")
+    for key, value in data["settings"].items():
+        expected = SETTINGS[data["kind"]].get(key)
+        if expected is None:
+            known = ", ".join(SETTINGS[data["kind"]])
+            raise InputError(
+                f"{path}: settings: {key!r} is unknown for kind {data['kind']!r}; known: {known}"
+            )
+        if type(value) is not expected and not (value is None and key in ("precision", "max_cells", "coins")):
+            raise InputError(f"{path}: settings: {key!r} is {value!r:.60}; it must be a {expected.__name__}")
     for key in ("target", "draft"):
         shape = data.get(key)
         wanted = dict if data["kind"] == "step" else list
@@ -129,8 +149,8 @@ def load(path: Path | str) -> Counterexample:
                 f"{path}: entry {key!r} is {shape!r:.60}; it must be a {wanted.__name__} of rows"
             )
         model(shape, f"{path}: {key}") if wanted is dict else row(shape, f"{path}: {key}")
-    known = ("kind", "subject", "target", "draft", "settings", "options", "found")
-    return Counterexample(**{key: data[key] for key in known})
+    entries = ("kind", "subject", "target", "draft", "settings", "options", "found")
+    return Counterexample(**{key: data[key] for key in entries})
 
 
 def row(entries: Any, name: str) -> Any:

@@ -16,6 +16,7 @@ from resispec_core.cli.compare import compare
 from resispec_core.cli.diff import diff
 from resispec_core.cli.distill import distill
 from resispec_core.cli.doctor import doctor
+from resispec_core.cli.fuzz import fuzz
 from resispec_core.cli.generate import generate
 from resispec_core.cli.info import info
 from resispec_core.cli.record import record
@@ -55,6 +56,7 @@ commands = (
     doctor,
     report,
     diff,
+    fuzz,
 )
 for command in commands:
     group.add_command(command)

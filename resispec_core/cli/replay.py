@@ -92,4 +92,8 @@ def _on_twin(file: str, case: Counterexample, spec: str | None, as_json: bool) -
 
 
 def _short(value: Any) -> str:
-    return show(value if value is None or isinstance(value, float) else Fraction(value))
+    """A number as ``show`` prints it; what a file says instead of one, as it stands."""
+    try:
+        return show(value if value is None or isinstance(value, float) else Fraction(value))
+    except (TypeError, ValueError, ZeroDivisionError):
+        return f"{value!s:.40}"

@@ -33,6 +33,10 @@ class Piece(NamedTuple):
     density: Any
 
 
+RANKED_LAST = Piece(0.0, NEGLIGIBLE, 1.0)
+"""For tokens without a set of their own (floats only): ``selection_law`` gives them 0."""
+
+
 @dataclass(frozen=True)
 class Priorities:
     """Pieces by group of tokens; the tokens of a group share its pieces in proportion to q."""
@@ -75,30 +79,29 @@ class Priorities:
         won = zeros(len(tokens), like=self.draft)
         masses = [sum(d * (b - a) for a, b, d in own) for own in pieces]
         for low, high in pairwise(ends):
-            width = high - low
-            slopes = [
-                sum(d for a, b, d in own if a <= low and high <= b) / mass
+            # Over the width of the stretch, so that every factor is a share in [0, 1]: the density of a token of
+            # tiny mass is so large that the product of a few overflows.
+            shares = [
+                sum(d * (high - low) for a, b, d in own if a <= low and high <= b) / mass
                 for own, mass in zip(pieces, masses, strict=True)
             ]
-            for index, slope in enumerate(slopes):
-                if slope == 0:
+            for index, share in enumerate(shares):
+                if share == 0:
                     continue
-                polynomial = [slope]
+                polynomial = [share]
                 for other in range(len(tokens)):
                     if other != index:
-                        polynomial = _times_linear(polynomial, below[other], slopes[other])
-                won[index] = won[index] + sum(
-                    factor * width ** (power + 1) / (power + 1) for power, factor in enumerate(polynomial)
-                )
-            below = [value + slope * width for value, slope in zip(below, slopes, strict=True)]
+                        polynomial = _times_linear(polynomial, below[other], shares[other])
+                won[index] = won[index] + sum(factor / (power + 1) for power, factor in enumerate(polynomial))
+            below = [value + share for value, share in zip(below, shares, strict=True)]
         return won
 
     def _pieces(self, token: int) -> list[Piece]:
-        if self.draft[token] > 0 and self.group[token] < 0:
-            return [Piece(0.0, NEGLIGIBLE, 1.0)]
-        if self.group[token] < 0:
+        if self.draft[token] == 0:
             raise InputError(f"token {token} has draft probability 0, so it cannot have been drafted")
-        return self.pieces[self.group[token]]
+        own = self.pieces[self.group[token]] if self.group[token] >= 0 else []
+        # A stretch shorter than the spacing of floats at its place is empty: its tokens weigh less than one rounding.
+        return own if any(end > start for start, end, _ in own) else [RANKED_LAST]
 
 
 def place(proxy: Array, draft: Array, candidates: int, inside: Array) -> Priorities:

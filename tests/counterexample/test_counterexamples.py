@@ -110,6 +110,9 @@ BROKEN = {
     "sum to 5/6": {"target": ["1/2", "1/3"]},
     "not a list of strings": {"draft": [0.5, 0.5]},
     "expected a float": {"draft": ["half", "1/2"]},
+    "settings: 'draw' is {}; it must be a str": {"settings": {"draw": {}}},
+    "settings: 'candidates' is True; it must be a int": {"settings": {"candidates": True}},
+    "settings: 'horizon' is unknown for kind 'rule'; known: candidates": {"settings": {"horizon": 2}},
 }
 
 
@@ -126,6 +129,16 @@ def test_broken_files_are_named_errors(tmp_path, replay, message):
     assert (code, out) == (2, "")
     assert err.startswith("resispec: ")
     assert "Traceback" not in err
+
+
+def test_what_a_file_says_it_found_is_only_shown(tmp_path, replay):
+    """Found by fuzzing: a total variation that is no number ended the replay with a traceback."""
+    case = Counterexample(
+        "rule", "resispec", ["1/2", "1/2"], ["1/2", "1/2"], found={"total_variation": "much"}
+    )
+    code, out, _ = replay(case.save(tmp_path / "odd.json"))
+    assert code == 0
+    assert "much" in out
 
 
 def test_missing_file():

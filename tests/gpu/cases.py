@@ -91,28 +91,44 @@ def random_nodes(
     temperature = float(rng.choice([1.0, 0.6])) if logits else 1.0
     raws, laws, given, gap = [], [], [], np.zeros(count)
     for side in rows:
-        if logits:
-            with np.errstate(divide="ignore"):
-                side = np.log(side) * temperature + rng.uniform(-10, 10, (count, 1))
-        raw = bits_of(side, dtype)
-        wide = widen(np, raw, dtype)
-        if logits:
-            scores = wide * (1.0 / temperature)
-            norm = np.logaddexp.reduce(scores, axis=1)
-            law = np.exp(scores - norm[:, None])
-        else:
-            norm = wide.sum(axis=1)
-            law = wide / norm[:, None]
-            gap += 0.0 if norms else np.abs(norm - 1)
-        raws.append(np.ascontiguousarray(raw))
-        laws.append(law / law.sum(axis=1, keepdims=True))
-        given.append(norm if norms else None)
+        shift = rng.uniform(-10, 10, (count, 1)) if logits else None
+        raw, law, norm, off = stored(side, dtype, norms=norms, temperature=temperature, shift=shift)
+        raws.append(raw)
+        laws.append(law)
+        given.append(norm)
+        gap += off
     tokens = np.stack([draw_tokens(rng, row, candidates, top_k) for row in laws[1]])
     coins = rng.random((count, candidates + 1))
     edge = rng.random(coins.shape)
     coins = np.where(edge < 0.06, 0.0, np.where(edge > 0.94, LARGEST_COIN, coins))
     case = Case(raws[0], raws[1], tokens, coins, given[0], given[1], temperature)
     return Nodes(case, dtype, logits, laws[0], laws[1], gap)
+
+
+def stored(
+    rows: np.ndarray, dtype: str, *, norms: bool, temperature: float = 1.0, shift: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None, np.ndarray]:
+    """Laws (N, V) as rows of ``dtype``: the raw rows, the laws these stand for, their normalisers, |Σ − 1|.
+
+    With ``shift`` (N, 1) the rows are logits: temperature·log p + shift.
+    """
+    logits = shift is not None
+    if logits:
+        with np.errstate(divide="ignore"):
+            rows = np.log(rows) * temperature + shift
+    raw = bits_of(rows, dtype)
+    wide = widen(np, raw, dtype)
+    gap = np.zeros(len(rows))
+    if logits:
+        scores = wide * (1.0 / temperature)
+        norm = np.logaddexp.reduce(scores, axis=1)
+        law = np.exp(scores - norm[:, None])
+    else:
+        norm = wide.sum(axis=1)
+        law = wide / norm[:, None]
+        gap = gap if norms else np.abs(norm - 1)
+    law = law / law.sum(axis=1, keepdims=True)
+    return np.ascontiguousarray(raw), law, norm if norms else None, gap
 
 
 def draw_tokens(rng: np.random.Generator, law: np.ndarray, candidates: int, top_k: bool) -> np.ndarray:

@@ -162,7 +162,14 @@ def test_crash_is_an_outcome_with_its_probability():
     assert "KeyError" in next(iter(report.crashes))
 
 
-@pytest.mark.parametrize(("returned", "name"), [(-1, "token -1"), (9, "vocabulary 4"), (0.5, "not a token")])
+@pytest.mark.parametrize(
+    ("returned", "name"),
+    [
+        (-1, "token -1"),
+        (9, "vocabulary 4"),
+        *[(wrong, "not a token") for wrong in (0.5, "token", None, float("inf"), float("nan"))],
+    ],
+)
 def test_invalid_tokens_are_outcomes(returned, name):
     report = replay_verify(lambda target, draft, candidates, rng: returned, P, Q)
     assert report.crash_mass == 1

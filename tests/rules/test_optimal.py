@@ -1,7 +1,7 @@
 """The optimal proxy: exact, at the ceiling, with priority sets that really tile and select."""
 
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -107,3 +107,35 @@ def test_float_sets_meet_the_ceiling(case):
     found = np.minimum(case.target, plan.proxy).sum()
     # Bisection ends and running sums: a few eps a token, times the slope n of the cake.
     assert abs(found - acceptance_ceiling(case.target, case.draft, case.candidates)) < 1e-13 * case.candidates
+
+
+@pytest.mark.parametrize(
+    ("draft", "candidates"),
+    [([0.0, 1.0, 5e-324], 4), ([0.0, 1.0, 2.0**-53], 2), ([0.0, 1.0, 8e-64], 1), ([0.0, 1.0, 1e-60], 6)],
+)
+def test_masses_that_no_stretch_of_floats_can_hold(draft, candidates):
+    """Found by fuzzing: an empty stretch was divided by its mass, and densities of tiny masses overflowed."""
+    target, draft = np.array([1.0, 0.0, 0.0]), np.array(draft)
+    plan = rules.Optimal().plan(target, draft, candidates)
+    for tokens in ([2] * candidates, [2] * (candidates - 1) + [1]):
+        chosen = rules.Optimal().select(plan, tokens)
+        assert abs(chosen.sum() - 1) <= 4 * candidates * np.finfo(float).eps
+        assert tokens[-1] == 2 or chosen[-1] > 0.5
+    coins = [0.5] * (candidates + 2)
+    assert rules.Optimal().verify(target, draft, [2] * candidates, coins).token == 0
+
+
+@pytest.mark.parametrize("name", ["optimal", "specinfer", "k-seq", "shaped", "resispec", "single-draft"])
+def test_each_coin_of_a_verification_has_its_own_use(name):
+    """The law of ``verify`` over a grid of coins that every threshold is on: p, so no coin decides two things."""
+    p, q = (
+        parse_law("3/8,3/8,1/4"),
+        parse_law("1/8,1/8,3/4"),
+    )  # accepts token 2 with 1/3, then owes the others alike
+    rule = rules.rule(name)
+    coins = [Fraction(2 * place + 1, 12) for place in range(6)]
+    found = [Fraction(0)] * 3
+    for token in range(3):
+        for tape in product(coins, repeat=rule.coins(1)):
+            found[rule.verify(p, q, [token], tape).token] += q[token] / len(coins) ** rule.coins(1)
+    assert found == p.tolist()

@@ -42,3 +42,14 @@ def test_the_share_the_readme_states():
     shaped, optimal = compare(["shaped", "optimal"], pairs, [3])
     assert f"{shaped.gap_closed:.0%}" == "79%"
     assert abs(optimal.gap_closed - 1) < 1e-8
+
+
+def test_the_horizon_is_rounded_up_until_nothing_is_overspent():
+    """τ_{n+1} = τ_n − S_n ≥ 0, or T = n: else the last stage gives more than is owed. Many roots need the step up."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        size, n = int(rng.integers(2, 60)), int(rng.integers(2, 6))
+        p, q = (rng.dirichlet(np.full(size, rng.choice([0.05, 0.3, 1]))) for _ in range(2))
+        p, q = p / p.sum(), q / q.sum()
+        plan = rules.Shaped().plan(p, q, n)
+        assert plan.left[-2] - plan.reach[-1] >= 0 or plan.total == n

@@ -143,12 +143,19 @@ def read_tokens(returned: Any, shadows: Any = None) -> tuple[Any, dict[int, list
         else:
             if hasattr(entry, "item"):
                 entry = entry.item()
-            if isinstance(entry, bool) or entry != entry or int(entry) != entry:
+            if isinstance(entry, bool) or not _whole(entry):
                 return Crash("InvalidToken", f"returned {entry!r}, not a token"), {}
             if int(entry) < 0:
                 return Crash("InvalidToken", f"returned token {int(entry)}"), {}
             tokens.append(int(entry))
     return tuple(tokens), laws
+
+
+def _whole(entry: Any) -> bool:
+    try:
+        return bool(int(entry) == entry)
+    except (TypeError, ValueError, OverflowError):  # no number, NaN, infinite
+        return False
 
 
 def _expand(tokens: Tokens, laws: dict[int, list[Fraction]]) -> Iterator[tuple[Tokens, Fraction]]:

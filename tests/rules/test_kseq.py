@@ -1,0 +1,45 @@
+"""K-SEQ's plan: γ is the root, β the acceptance of one candidate, and both number systems agree."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from resispec_core import audit, parse_law, rules
+from resispec_core.audit import Verdict
+
+PAIRS = [
+    ("1/3,1/3,1/3", "1/2,2/5,1/10"),
+    ("1/10,2/10,3/10,4/10", "4/10,3/10,2/10,1/10"),
+    ("1/2,1/4,1/4", "0,1/2,1/2"),
+    ("1/2,1/2", "1/2,1/2"),
+]
+
+
+@pytest.mark.parametrize(("target", "draft"), PAIRS)
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_the_plan(target: str, draft: str, n: int) -> None:
+    p, q = parse_law(target), parse_law(draft)
+    exact = rules.KSeq().plan(p, q, n)
+    near = rules.KSeq().plan(p.astype(float), q.astype(float), n)
+    assert exact.beta == np.minimum(q, p / exact.gamma).sum()
+    assert 1 <= exact.gamma <= n
+    # The definition: n candidates are worth γ of one, 1 − (1 − β)^n ≤ γβ, and a smaller γ is not enough.
+    assert 1 - (1 - exact.beta) ** n <= exact.gamma * exact.beta
+    smaller = exact.gamma - Fraction(1, 2**30)
+    beta = np.minimum(q, p / smaller).sum()
+    assert smaller < 1 or 1 - (1 - beta) ** n > smaller * beta
+    assert abs(float(exact.gamma) - near.gamma) < 1e-11
+    assert abs(float(exact.beta) - near.beta) < 1e-11
+
+
+@pytest.mark.parametrize(("target", "draft"), PAIRS)
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_law_and_acceptance(target: str, draft: str, n: int) -> None:
+    p, q = parse_law(target), parse_law(draft)
+    report = audit("k-seq", p, q, n)
+    beta = rules.KSeq().plan(p, q, n).beta
+    assert report.verdict is Verdict.EXACT
+    assert list(report.acceptance_by_candidate) == [beta * (1 - beta) ** index for index in range(n)]

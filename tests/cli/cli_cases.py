@@ -31,18 +31,18 @@ class Result(NamedTuple):
         return json.loads(self.out)
 
 
-def environment() -> dict[str, str]:
-    """The tests' own environment, with this checkout first on the path and warnings as errors."""
-    root = str(Path(__file__).parents[2])
-    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
+def environment(*folders: Path) -> dict[str, str]:
+    """The tests' own environment, with this checkout and ``folders`` first on the path and warnings as errors."""
+    first = [Path(__file__).parents[2], *folders]
+    path = os.pathsep.join(filter(None, (*map(str, first), os.environ.get("PYTHONPATH", ""))))
     return os.environ | {"PYTHONPATH": path, "PYTHONWARNINGS": "error", "COLUMNS": "110"}
 
 
-def run_process(*arguments: str, **options: Any) -> Result:
-    """The command in a process of its own."""
+def run_process(*arguments: str, folders: tuple[Path, ...] = (), **options: Any) -> Result:
+    """The command in a process of its own, with ``folders`` on its path."""
     done = subprocess.run(
         (*COMMAND, *arguments),
-        env=environment(),
+        env=environment(*folders),
         capture_output=True,
         text=True,
         check=False,

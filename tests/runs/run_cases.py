@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from safetensors.numpy import save_file
@@ -20,45 +18,22 @@ from resispec_core.llama.writer import StoreWriter
 from resispec_core.rules import SpecInfer
 from resispec_core.runs import Outcome, Plan, Run, audit_store, in_process
 from resispec_core.runs.run import open_unchecked
+from tests.cli import cli_cases
+from tests.cli.cli_cases import Result
 
 WIDTH = 5
 PLAN = Plan(("resispec", "specinfer"), candidates=2)
-COMMAND = (sys.executable, "-c", "from resispec_core.cli.main import main; main()")
-
-
-class Result(NamedTuple):
-    """What one run of the command left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
+HERE = Path(__file__).parent
 
 
 def environment() -> dict[str, str]:
-    """The tests' own environment, with this checkout and this folder first on the path and warnings as errors."""
-    here = Path(__file__)
-    path = os.pathsep.join(
-        filter(None, (str(here.parents[2]), str(here.parent), os.environ.get("PYTHONPATH", "")))
-    )
-    return os.environ | {"PYTHONPATH": path, "PYTHONWARNINGS": "error", "COLUMNS": "110"}
+    """The environment of the command, which finds the rules of this file."""
+    return cli_cases.environment(HERE)
 
 
 def run_process(*arguments: str, **options: Any) -> Result:
-    """The command in a process of its own."""
-    done = subprocess.run(
-        (*COMMAND, *arguments),
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        **options,
-    )
-    return Result(done.returncode, done.stdout, done.stderr)
+    """The command in a process of its own, which finds the rules of this file."""
+    return cli_cases.run_process(*arguments, folders=(HERE,), **options)
 
 
 def make_store(folder: Path, positions: int = 12, per_shard: int = 4, seed: int = 1) -> LogitsStore:

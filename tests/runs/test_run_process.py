@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 from rich.console import Console
 from run_cases import (
-    COMMAND,
     Result,
     Slow,
     alive,
@@ -36,6 +35,7 @@ from resispec_core.llama.store import LogitsStore
 from resispec_core.runs import Plan, Run, audit_store, in_process
 from resispec_core.runs import run as run_module
 from resispec_core.runs.store import parts
+from tests.cli.cli_cases import COMMAND
 
 # The program of a user, with a rule slow enough to be killed, on two workers.
 SLOW = """

@@ -88,7 +88,8 @@ def missing_imports(program: str) -> list[str]:
 
 def indented_commands(text: str) -> list[list[str]]:
     """The words of the ``resispec`` commands in indented blocks, which are shown without their output."""
-    lines = re.findall(r"^    (resispec .*?)(?: {2,}#.*)?$", FENCE.sub("", text), flags=re.MULTILINE)
+    whole = re.sub(r"\\\n\s*", "", FENCE.sub("", text))  # a command may go on on the next line
+    lines = re.findall(r"^ {4,}(resispec .*?)(?: {2,}#.*)?$", whole, flags=re.MULTILINE)
     return [shlex.split(line) for line in lines]
 
 

@@ -79,7 +79,7 @@ def test_it_must_be_told_what_to_time(run: Run) -> None:
 def test_a_folder_is_no_file_to_write(run: Run, tmp_path: Path) -> None:
     code, _, err = run("--kernels", "--out", str(tmp_path))
     assert code == 2
-    assert "is a directory" in err
+    assert f"--out {tmp_path} is a folder; with --kernels name a file" in err
 
 
 def test_the_module_runs_alone(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

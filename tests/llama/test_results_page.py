@@ -24,7 +24,7 @@ def shown() -> list[Sheet]:
     """The tables of the page that come from the committed runs."""
     recorded = sheets(read_rows([RUNS / "recorded"]))
     strengths = sheets(read_rows([RUNS / "recorded", RUNS / "strengths"]))
-    live = sheets(read_rows([RUNS / "live"]))
+    live = [sheet for folder in ("live", "distilled") for sheet in sheets(read_rows([RUNS / folder]))]
     return [
         *recorded,
         *(sheet for sheet in strengths if sheet.name == "Table 6"),

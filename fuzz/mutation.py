@@ -56,6 +56,8 @@ PARTS = (
 SMALL = ["tests/audit/test_known_values.py", "tests/audit/test_budgets.py"]
 SAMPLES = [*SMALL, "tests/fuzz/test_samples.py::test_laws"]
 COINS, ENGINE, SOURCES = (f"tests/replay/test_replay_{name}.py" for name in ("coins", "engine", "sources"))
+FUNCTIONS, HEAVY = "tests/replay/test_coin_functions.py", "tests/replay/test_heavy_last_token.py"
+CERTIFY = [f"tests/audit/test_certify{name}.py" for name in ("", "_faults", "_positions")]
 RULES, REPLAY, AUDIT = (f"resispec_core/{room}/" for room in ("rules", "audit/replay", "audit"))
 TESTS: dict[str, list[str]] = {
     f"{RULES}optimal": [*SAMPLES, "tests/rules/test_optimal.py"],
@@ -66,26 +68,29 @@ TESTS: dict[str, list[str]] = {
     f"{RULES}shaped": [*SAMPLES, "tests/rules/test_shaped.py", "tests/rules/test_plans_end.py"],
     f"{RULES}kseq": [*SAMPLES, "tests/rules/test_kseq.py"],
     RULES: [*SAMPLES, "tests/rules/test_protocol.py", "tests/rules/test_coins.py"],
-    f"{REPLAY}coin": [COINS, ENGINE, SOURCES],
-    f"{REPLAY}grid": [COINS, ENGINE, SOURCES],
+    f"{REPLAY}coin": [FUNCTIONS, COINS, ENGINE, SOURCES],
+    f"{REPLAY}grid": [COINS, FUNCTIONS, ENGINE, SOURCES],
     f"{REPLAY}torch": [SOURCES, ENGINE],
-    f"{REPLAY}numpy": [SOURCES, ENGINE],
-    f"{REPLAY}race": [SOURCES, ENGINE],
+    f"{REPLAY}numpy": [HEAVY, SOURCES, ENGINE],
+    f"{REPLAY}race": [COINS, SOURCES, ENGINE],
     f"{REPLAY}patches": [SOURCES, ENGINE],
-    f"{REPLAY}draws": [SOURCES, ENGINE],
-    REPLAY: [ENGINE, SOURCES, COINS, "tests/counterexample"],
+    f"{REPLAY}draws": [COINS, SOURCES, ENGINE],
+    REPLAY: [FUNCTIONS, ENGINE, SOURCES, COINS, HEAVY, "tests/counterexample"],
+    f"{AUDIT}certify": [*CERTIFY, "tests/cli/test_cli_store.py"],
     f"{AUDIT}ceiling": ["tests/audit/test_ceiling.py", *SMALL],
     f"{AUDIT}closed_form": ["tests/audit/test_closed_forms.py", *SMALL],
     f"{AUDIT}compare": ["tests/audit/test_compare.py"],
     f"{AUDIT}contract": ["tests/contract"],
     f"{AUDIT}counterexample": ["tests/counterexample", "tests/fuzz/test_corpus.py"],
-    f"{AUDIT}distances": ["tests/audit/test_distances.py"],
-    f"{AUDIT}pair_form": ["tests/audit/test_pair_form.py"],
+    f"{AUDIT}distances": ["tests/audit/test_distances.py", CERTIFY[2]],
+    f"{AUDIT}pair_form": ["tests/audit/test_pair_form.py", "tests/rules/test_ranked.py", *SMALL],
+    f"{AUDIT}marginal": [*SMALL, "tests/audit/test_path_oracle.py", "tests/audit/test_rounding_model.py"],
     f"{AUDIT}paper_check": ["tests/audit/test_paper_check.py", *SMALL],
-    f"{AUDIT}positions": ["tests/cli/test_cli_store.py", "tests/cli/test_cli_commands.py"],
+    f"{AUDIT}positions": ["tests/cli/test_cli_store.py", "tests/cli/test_cli_commands.py", "tests/runs/test_run_store.py"],
     f"{AUDIT}search": ["tests/counterexample"],
     f"{AUDIT}sequential": ["tests/sequential"],
     f"{AUDIT}tape": ["tests/tape"],
+    f"{AUDIT}verdict": [*SMALL, "tests/tape", "tests/trees/test_joint.py", "tests/cli/test_cli_commands.py"],
     AUDIT: [*SAMPLES, "tests/audit/test_methods_agree.py", "tests/cli/test_cli_pair.py"],
 }
 """The first prefix that fits decides; quick tests first."""

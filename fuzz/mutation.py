@@ -34,7 +34,7 @@ SKIPPED_OPERATORS = ("Bit", "Shift", "Invert", "Decorator")
 annotations is never evaluated.) Comparisons are replaced by others of their own kind, and what does not compile is left
 out."""
 ORDERS = ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE")
-TIMEOUT = 240
+TIMEOUT = 90
 EXAMPLES = 40
 COUNTING = (
     "tests/audit/test_budgets.py::test_a_bracket_holds_the_true_total_variation",
@@ -56,7 +56,10 @@ PARTS = (
 SMALL = ["tests/audit/test_known_values.py", "tests/audit/test_budgets.py"]
 SAMPLES = [*SMALL, "tests/fuzz/test_samples.py::test_laws"]
 COINS, ENGINE, SOURCES = (f"tests/replay/test_replay_{name}.py" for name in ("coins", "engine", "sources"))
-FUNCTIONS, HEAVY = "tests/replay/test_coin_functions.py", "tests/replay/test_heavy_last_token.py"
+FUNCTIONS, ARITHMETIC, HEAVY, TORCH, NUMPY = (
+    f"tests/replay/test_{name}.py"
+    for name in ("coin_functions", "coin_arithmetic", "heavy_last_token", "torch_operations", "numpy_sources")
+)
 CERTIFY = [f"tests/audit/test_certify{name}.py" for name in ("", "_faults", "_positions")]
 RULES, REPLAY, AUDIT = (f"resispec_core/{room}/" for room in ("rules", "audit/replay", "audit"))
 TESTS: dict[str, list[str]] = {
@@ -68,14 +71,14 @@ TESTS: dict[str, list[str]] = {
     f"{RULES}shaped": [*SAMPLES, "tests/rules/test_shaped.py", "tests/rules/test_plans_end.py"],
     f"{RULES}kseq": [*SAMPLES, "tests/rules/test_kseq.py"],
     RULES: [*SAMPLES, "tests/rules/test_protocol.py", "tests/rules/test_coins.py"],
-    f"{REPLAY}coin": [FUNCTIONS, COINS, ENGINE, SOURCES],
-    f"{REPLAY}grid": [COINS, FUNCTIONS, ENGINE, SOURCES],
-    f"{REPLAY}torch": [SOURCES, ENGINE],
-    f"{REPLAY}numpy": [HEAVY, SOURCES, ENGINE],
+    f"{REPLAY}coin": [FUNCTIONS, ARITHMETIC, COINS, SOURCES, ENGINE],
+    f"{REPLAY}grid": [ARITHMETIC, COINS, SOURCES, ENGINE],
+    f"{REPLAY}torch": [TORCH, SOURCES, ENGINE],
+    f"{REPLAY}numpy": [HEAVY, NUMPY, SOURCES, ENGINE],
     f"{REPLAY}race": [COINS, SOURCES, ENGINE],
     f"{REPLAY}patches": [SOURCES, ENGINE],
-    f"{REPLAY}draws": [COINS, SOURCES, ENGINE],
-    REPLAY: [FUNCTIONS, ENGINE, SOURCES, COINS, HEAVY, "tests/counterexample"],
+    f"{REPLAY}draws": [COINS, NUMPY, SOURCES, ENGINE],
+    REPLAY: [ARITHMETIC, COINS, SOURCES, ENGINE, HEAVY, "tests/counterexample"],
     f"{AUDIT}certify": [*CERTIFY, "tests/cli/test_cli_store.py"],
     f"{AUDIT}ceiling": ["tests/audit/test_ceiling.py", *SMALL],
     f"{AUDIT}closed_form": ["tests/audit/test_closed_forms.py", *SMALL],
@@ -86,7 +89,11 @@ TESTS: dict[str, list[str]] = {
     f"{AUDIT}pair_form": ["tests/audit/test_pair_form.py", "tests/rules/test_ranked.py", *SMALL],
     f"{AUDIT}marginal": [*SMALL, "tests/audit/test_path_oracle.py", "tests/audit/test_rounding_model.py"],
     f"{AUDIT}paper_check": ["tests/audit/test_paper_check.py", *SMALL],
-    f"{AUDIT}positions": ["tests/cli/test_cli_store.py", "tests/cli/test_cli_commands.py", "tests/runs/test_run_store.py"],
+    f"{AUDIT}positions": [
+        "tests/cli/test_cli_store.py",
+        "tests/cli/test_cli_commands.py",
+        "tests/runs/test_run_store.py",
+    ],
     f"{AUDIT}search": ["tests/counterexample"],
     f"{AUDIT}sequential": ["tests/sequential"],
     f"{AUDIT}tape": ["tests/tape"],

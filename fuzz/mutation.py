@@ -34,7 +34,7 @@ SKIPPED_OPERATORS = ("Bit", "Shift", "Invert", "Decorator")
 annotations is never evaluated.) Comparisons are replaced by others of their own kind, and what does not compile is left
 out."""
 ORDERS = ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE")
-TIMEOUT = 90
+TIMEOUT = 60
 EXAMPLES = 40
 COUNTING = (
     "tests/audit/test_budgets.py::test_a_bracket_holds_the_true_total_variation",

@@ -94,10 +94,16 @@ TESTS: dict[str, list[str]] = {
         "tests/cli/test_cli_commands.py",
         "tests/runs/test_run_store.py",
     ],
-    f"{AUDIT}search": ["tests/counterexample"],
+    f"{AUDIT}search": ["tests/counterexample/test_search_steps.py", "tests/counterexample"],
     f"{AUDIT}sequential": ["tests/sequential"],
     f"{AUDIT}tape": ["tests/tape"],
-    f"{AUDIT}verdict": [*SMALL, "tests/tape", "tests/trees/test_joint.py", "tests/cli/test_cli_commands.py"],
+    f"{AUDIT}verdict": [
+        "tests/audit/test_decisions.py",
+        *SMALL,
+        "tests/tape",
+        "tests/trees/test_joint.py",
+        "tests/cli/test_cli_commands.py",
+    ],
     AUDIT: [*SAMPLES, "tests/audit/test_methods_agree.py", "tests/cli/test_cli_pair.py"],
 }
 """The first prefix that fits decides; quick tests first."""

@@ -147,6 +147,7 @@ ROUNDED: dict[str, tuple[Callable[[Any], Any], dict[Any, Fraction]]] = {
     "u - u": (lambda u: u - u, {0.0: Fraction(1)}),
     "u ** 0": (lambda u: u**0, {1.0: Fraction(1)}),
     "truth": (bool, {True: Fraction(1)}),
+    "truth of what is negative": (lambda u: bool(-u), {True: Fraction(1)}),
     "itself": (lambda u: (u == u, u <= u, u < u, u >= u, u > u, u != u),
                {(True, True, False, True, False, False): Fraction(1)}),
     "u against u + 1": (lambda u: (u < u + 1, u > u + 1, u <= u - 1, u >= u - 1),

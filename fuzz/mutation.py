@@ -60,7 +60,7 @@ FUNCTIONS, ARITHMETIC, HEAVY, TORCH, NUMPY = (
     f"tests/replay/test_{name}.py"
     for name in ("coin_functions", "coin_arithmetic", "heavy_last_token", "torch_operations", "numpy_sources")
 )
-CERTIFY = [f"tests/audit/test_certify{name}.py" for name in ("", "_faults", "_positions")]
+CERTIFY = [f"tests/audit/test_certify{name}.py" for name in ("", "_structure", "_faults", "_positions")]
 RULES, REPLAY, AUDIT = (f"resispec_core/{room}/" for room in ("rules", "audit/replay", "audit"))
 TESTS: dict[str, list[str]] = {
     f"{RULES}optimal": [*SAMPLES, "tests/rules/test_optimal.py"],
@@ -73,9 +73,10 @@ TESTS: dict[str, list[str]] = {
     RULES: [*SAMPLES, "tests/rules/test_protocol.py", "tests/rules/test_coins.py"],
     f"{REPLAY}coin": [FUNCTIONS, ARITHMETIC, COINS, SOURCES, ENGINE],
     f"{REPLAY}grid": [ARITHMETIC, COINS, SOURCES, ENGINE],
+    f"{REPLAY}torch_draws": [NUMPY, TORCH, SOURCES, ENGINE],
     f"{REPLAY}torch": [TORCH, SOURCES, ENGINE],
     f"{REPLAY}numpy": [HEAVY, NUMPY, SOURCES, ENGINE],
-    f"{REPLAY}race": [COINS, SOURCES, ENGINE],
+    f"{REPLAY}race": ["tests/replay/test_races.py", COINS, SOURCES, ENGINE],
     f"{REPLAY}patches": [SOURCES, ENGINE],
     f"{REPLAY}draws": [COINS, NUMPY, SOURCES, ENGINE],
     REPLAY: [
@@ -93,7 +94,7 @@ TESTS: dict[str, list[str]] = {
     f"{AUDIT}compare": ["tests/audit/test_compare.py"],
     f"{AUDIT}contract": ["tests/contract"],
     f"{AUDIT}counterexample": ["tests/counterexample", "tests/fuzz/test_corpus.py"],
-    f"{AUDIT}distances": ["tests/audit/test_distances.py", CERTIFY[2]],
+    f"{AUDIT}distances": ["tests/audit/test_distances.py", CERTIFY[3]],
     f"{AUDIT}pair_form": ["tests/audit/test_pair_form.py", "tests/rules/test_ranked.py", *SMALL],
     f"{AUDIT}marginal": [*SMALL, "tests/audit/test_path_oracle.py", "tests/audit/test_rounding_model.py"],
     f"{AUDIT}paper_check": ["tests/audit/test_paper_check.py", *SMALL],

@@ -177,6 +177,10 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "exp of a scaled Gumbel": lambda u: (2 * (-u.log()).log()).exp(),
     "another function of itself": lambda u: u < u**2,
     "sum with its square": lambda u: u + u**2,
+    "its square with itself": lambda u: u**2 + u,
+    "sum with its logarithm": lambda u: u + u.log(),
+    "its logarithm with itself": lambda u: u.log() + u,
+    "its square against itself": lambda u: u**2 < u,
 }
 
 

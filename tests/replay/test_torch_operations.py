@@ -16,8 +16,10 @@ import pytest
 import torch
 from test_replay_coins import law
 
+from resispec_core.audit.replay.draws import answering
 from resispec_core.audit.replay.torch_shadow import Shadows
 from resispec_core.audit.replay.torch_source import Dispatch, Function
+from resispec_core.audit.replay.trail import Budget, explore
 
 
 def torch_law(run: Callable[[], Any]) -> dict[Any, Fraction]:
@@ -253,3 +255,39 @@ def test_bucketize() -> None:
     found = torch_law(lambda: tuple(torch.bucketize(coins(2), EDGES[0]).tolist()))
     for a, b in itertools.product(range(3), repeat=2):
         assert float(found[a, b]) == pytest.approx([0.25, 0.25, 0.5][a] * [0.25, 0.25, 0.5][b], abs=1e-12)
+
+
+ATOM = Fraction(1, 2**24)
+HALF = torch.tensor([0.5])
+ON_THE_GRID: dict[str, tuple[Callable[[torch.Tensor], Any], Fraction]] = {
+    "lt": (lambda u: u < 0.5, Fraction(1, 2)),
+    "le": (lambda u: u <= 0.5, Fraction(1, 2) + ATOM),
+    "gt": (lambda u: u > 0.5, Fraction(1, 2) - ATOM),
+    "ge": (lambda u: u >= 0.5, Fraction(1, 2)),
+    "eq": (lambda u: u == 0.5, ATOM),
+    "ne": (lambda u: u != 0.5, 1 - ATOM),
+    "searchsorted": (lambda u: torch.searchsorted(HALF, u) == 0, Fraction(1, 2) + ATOM),
+    "searchsorted, right": (lambda u: torch.searchsorted(HALF, u, right=True) == 0, Fraction(1, 2)),
+    "searchsorted, side": (lambda u: torch.searchsorted(HALF, u, side="right") == 0, Fraction(1, 2)),
+    "searchsorted, left side": (
+        lambda u: torch.searchsorted(HALF, u, side="left") == 0,
+        Fraction(1, 2) + ATOM,
+    ),
+    "bucketize": (lambda u: torch.bucketize(u, HALF) == 0, Fraction(1, 2) + ATOM),
+    "bucketize, right": (lambda u: torch.bucketize(u, HALF, right=True) == 0, Fraction(1, 2)),
+    "truth": (lambda u: u.item() != 0, 1 - ATOM),
+}
+
+
+@pytest.mark.parametrize("name", ON_THE_GRID)
+def test_equality_has_one_value_of_the_real_grid(name: str) -> None:
+    """float32 coins are multiples of 2^-24, so < and <= differ by one of them."""
+    function, share = ON_THE_GRID[name]
+
+    def inside(trail: Any) -> bool:
+        shadows = Shadows()
+        with answering(trail), Function(shadows), Dispatch(shadows):
+            return bool(function(torch.rand(1)))
+
+    paths = explore(inside, Budget(), grid=True)
+    assert sum((trail.weight for holds, trail in paths if holds), Fraction(0)) == share

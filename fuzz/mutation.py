@@ -76,6 +76,7 @@ TESTS: dict[str, list[str]] = {
     f"{REPLAY}torch_draws": [NUMPY, TORCH, SOURCES, ENGINE],
     f"{REPLAY}torch": [TORCH, SOURCES, ENGINE],
     f"{REPLAY}numpy": [HEAVY, NUMPY, SOURCES, ENGINE],
+    f"{REPLAY}trail": ["tests/replay/test_trail.py", COINS, SOURCES, ENGINE],
     f"{REPLAY}race": ["tests/replay/test_races.py", COINS, SOURCES, ENGINE],
     f"{REPLAY}patches": [SOURCES, ENGINE],
     f"{REPLAY}draws": [COINS, NUMPY, SOURCES, ENGINE],
@@ -104,7 +105,7 @@ TESTS: dict[str, list[str]] = {
         "tests/runs/test_run_store.py",
     ],
     f"{AUDIT}search": ["tests/counterexample/test_search_steps.py", "tests/counterexample"],
-    f"{AUDIT}sequential": ["tests/sequential"],
+    f"{AUDIT}sequential": ["tests/sequential/test_sequential_report.py", "tests/sequential"],
     f"{AUDIT}tape": ["tests/tape"],
     f"{AUDIT}verdict": [
         "tests/audit/test_decisions.py",

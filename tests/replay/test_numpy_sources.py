@@ -292,3 +292,48 @@ def test_a_race_whose_weights_are_given_by_powers() -> None:
         return int(entries.argmax())
 
     assert law(run) == dict(enumerate(weights))
+
+
+SHAPED: dict[str, Callable[[], torch.Tensor]] = {
+    "rand": lambda: torch.rand(2, 3),
+    "rand, dtype": lambda: torch.rand(2, dtype=torch.float64),
+    "rand_like": lambda: torch.rand_like(torch.zeros(2, 1, dtype=torch.float64)),
+    "rand_like, dtype": lambda: torch.rand_like(torch.zeros(2), dtype=torch.float16),
+    "bernoulli": lambda: torch.bernoulli(torch.full((1, 2), 0.5, dtype=torch.float64)),
+    "multinomial": lambda: torch.multinomial(torch.ones(2, 3), 1),
+    "multinomial, one row": lambda: torch.multinomial(torch.ones(3), 2),
+    "randint": lambda: torch.randint(2, (1, 2)),
+    "randint, dtype": lambda: torch.randint(0, 2, (2,), dtype=torch.int32),
+    "randint_like": lambda: torch.randint_like(torch.zeros(1, 2, dtype=torch.int64), 2),
+    "randperm": lambda: torch.randperm(3),
+    "randperm, dtype": lambda: torch.randperm(2, dtype=torch.int32),
+}
+
+
+@pytest.mark.parametrize("name", SHAPED)
+def test_torch_sources_have_the_shape_and_dtype_of_torch(name: str) -> None:
+    def described() -> tuple[tuple[int, ...], torch.dtype]:
+        found = SHAPED[name]()
+        return tuple(found.shape), found.dtype
+
+    assert torch_law(described) == {described(): 1}
+
+
+NUMPY_SHAPED: dict[str, Callable[[Any], Any]] = {
+    "integers": lambda rng: rng.integers(0, 2, (1, 2)),
+    "integers, dtype": lambda rng: rng.integers(0, 2, 2, dtype=np.int32),
+    "binomial": lambda rng: rng.binomial(1, 0.5, (1, 2)),
+    "multinomial": lambda rng: rng.multinomial(1, [0.5, 0.5]),
+    "choice": lambda rng: rng.choice([0.5, 1.5], (2, 1)),
+    "permutation": lambda rng: rng.permutation(np.arange(4.0).reshape(2, 2)),
+    "permutation, axis": lambda rng: rng.permutation(np.arange(6).reshape(3, 2), axis=1),
+}
+
+
+@pytest.mark.parametrize("name", NUMPY_SHAPED)
+def test_numpy_sources_have_the_shape_and_dtype_of_numpy(name: str) -> None:
+    def described(rng: Any) -> tuple[tuple[int, ...], Any]:
+        found = NUMPY_SHAPED[name](rng)
+        return found.shape, found.dtype
+
+    assert law(lambda _: described(ForkGenerator(0))) == {described(np.random.default_rng(0)): 1}

@@ -99,6 +99,13 @@ def test_the_bound_on_rounding() -> None:
     assert report.rounding == rounding(3, 3, "float64") + 1e-6
 
 
+@pytest.mark.parametrize("returned", [(0, 0), (), (0, 1, 1)])
+def test_a_result_of_another_length_is_a_wrong_outcome(returned: tuple[int, ...]) -> None:
+    report = judged(outcomes(law={returned: HALF, (0,): HALF}), {(0,): Fraction(1)})
+    assert report.crash_mass == report.total_variation == HALF
+    assert report.law == {(0,): HALF}
+
+
 def test_notes() -> None:
     gap = Fraction(1, 10**7)
     found = outcomes(law={(0,): HALF + gap, (1,): HALF - gap})

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from resispec_core import audit, parse_law
 from resispec_core.audit.marginal import Path
 from resispec_core.audit.verdict import EXIT_CODES, Verdict, decide, path_to_json, plain
 
@@ -49,3 +50,14 @@ def test_values_as_json_holds_them():
         "mass": "1/4",
     }
     assert path_to_json(Path((), 2, False, 0.5))["ends"] == "resampled"
+
+
+def test_a_report_in_json_has_its_witness_and_its_law():
+    p, q = parse_law("1/3,1/3,1/3"), parse_law("1/2,2/5,1/10")
+    good, bad = audit("specinfer", p, q, 2).to_json(), audit("resispec", p, q, 1)
+    assert (good["verdict"], good["witness"], good["total_variation"]) == ("EXACT", None, "0")
+    assert good["law"] == ["1/3", "1/3", "1/3"]
+    data = bad.to_json(with_law=False)
+    assert (data["verdict"], data["total_variation"]) == ("BIASED", "1489/9870")
+    assert data["witness"] == path_to_json(bad.witness)
+    assert "law" not in data

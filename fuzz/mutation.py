@@ -38,6 +38,7 @@ TIMEOUT = 60
 EXAMPLES = 40
 COUNTING = (
     "tests/audit/test_budgets.py::test_a_bracket_holds_the_true_total_variation",
+    "tests/audit/test_pair_form.py::test_the_form_equals_enumeration",
     "tests/rules/test_shaped_without.py::test_broken_twins_are_biased",
 )
 """Tests that count their examples, of which they get fewer here."""

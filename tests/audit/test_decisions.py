@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from resispec_core import audit, parse_law
+from resispec_core import InputError, audit, parse_law, rules
 from resispec_core.audit.marginal import Path
 from resispec_core.audit.verdict import EXIT_CODES, Verdict, decide, path_to_json, plain
 
@@ -61,3 +61,21 @@ def test_a_report_in_json_has_its_witness_and_its_law():
     assert (data["verdict"], data["total_variation"]) == ("BIASED", "1489/9870")
     assert data["witness"] == path_to_json(bad.witness)
     assert "law" not in data
+
+
+@pytest.mark.parametrize(("place", "candidates"), [(1, 1), (2, 2)])
+def test_a_residual_that_is_no_law_is_named_by_token_and_candidate(place, candidates):
+    """Candidates count from 1; token 0 is the first that the rule rejects."""
+
+    class Broken(rules.SpecInfer):
+        name = "broken"
+
+        def reject(self, stage, token):
+            found = super().reject(stage, token)
+            return found / 2 if stage.index == place - 1 else found
+
+    p, q = parse_law("1/4,1/4,1/2"), parse_law("1/2,1/4,1/4")
+    with pytest.raises(
+        InputError, match=f"'broken': after rejecting token 0 at candidate {place} the residual"
+    ):
+        audit(Broken(), p, q, candidates)

@@ -306,7 +306,7 @@ def attempt(folder: Path, mutant: Mutant, lists: dict[str, list[str]], rationed:
     finally:
         path.write_text(before, encoding="utf-8")
     log = (folder / "pytest.log").read_text(errors="replace")
-    failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", log, re.MULTILINE)
+    failed = re.findall(r"^(?:FAILED|ERROR) ([^\s\[]+(?:\[.*?\](?= - |$))?)", log, re.MULTILINE)
     outcome = {0: "survived", 1: "killed", 99: "timeout"}.get(status, f"pytest exit {status}")
     if outcome.startswith("pytest") and (failed or f"{mutant.file}:" in log):
         outcome = "killed"

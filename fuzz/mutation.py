@@ -34,10 +34,11 @@ SKIPPED_OPERATORS = ("Bit", "Shift", "Invert", "Decorator")
 annotations is never evaluated.) Comparisons are replaced by others of their own kind, and what does not compile is left
 out."""
 ORDERS = ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE")
-TIMEOUT = 240
+TIMEOUT = 60
 EXAMPLES = 40
 COUNTING = (
     "tests/audit/test_budgets.py::test_a_bracket_holds_the_true_total_variation",
+    "tests/audit/test_pair_form.py::test_the_form_equals_enumeration",
     "tests/rules/test_shaped_without.py::test_broken_twins_are_biased",
 )
 """Tests that count their examples, of which they get fewer here."""
@@ -56,6 +57,11 @@ PARTS = (
 SMALL = ["tests/audit/test_known_values.py", "tests/audit/test_budgets.py"]
 SAMPLES = [*SMALL, "tests/fuzz/test_samples.py::test_laws"]
 COINS, ENGINE, SOURCES = (f"tests/replay/test_replay_{name}.py" for name in ("coins", "engine", "sources"))
+FUNCTIONS, ARITHMETIC, HEAVY, TORCH, NUMPY = (
+    f"tests/replay/test_{name}.py"
+    for name in ("coin_functions", "coin_arithmetic", "heavy_last_token", "torch_operations", "numpy_sources")
+)
+CERTIFY = [f"tests/audit/test_certify{name}.py" for name in ("", "_structure", "_faults", "_positions")]
 RULES, REPLAY, AUDIT = (f"resispec_core/{room}/" for room in ("rules", "audit/replay", "audit"))
 TESTS: dict[str, list[str]] = {
     f"{RULES}optimal": [*SAMPLES, "tests/rules/test_optimal.py"],
@@ -66,26 +72,49 @@ TESTS: dict[str, list[str]] = {
     f"{RULES}shaped": [*SAMPLES, "tests/rules/test_shaped.py", "tests/rules/test_plans_end.py"],
     f"{RULES}kseq": [*SAMPLES, "tests/rules/test_kseq.py"],
     RULES: [*SAMPLES, "tests/rules/test_protocol.py", "tests/rules/test_coins.py"],
-    f"{REPLAY}coin": [COINS, ENGINE, SOURCES],
-    f"{REPLAY}grid": [COINS, ENGINE, SOURCES],
-    f"{REPLAY}torch": [SOURCES, ENGINE],
-    f"{REPLAY}numpy": [SOURCES, ENGINE],
-    f"{REPLAY}race": [SOURCES, ENGINE],
+    f"{REPLAY}coin": [FUNCTIONS, ARITHMETIC, COINS, SOURCES, ENGINE],
+    f"{REPLAY}grid": [ARITHMETIC, COINS, SOURCES, ENGINE],
+    f"{REPLAY}torch_draws": [NUMPY, TORCH, SOURCES, ENGINE],
+    f"{REPLAY}torch": [TORCH, SOURCES, ENGINE],
+    f"{REPLAY}numpy": [HEAVY, NUMPY, SOURCES, ENGINE],
+    f"{REPLAY}trail": ["tests/replay/test_trail.py", COINS, SOURCES, ENGINE],
+    f"{REPLAY}race": ["tests/replay/test_races.py", COINS, SOURCES, ENGINE],
     f"{REPLAY}patches": [SOURCES, ENGINE],
-    f"{REPLAY}draws": [SOURCES, ENGINE],
-    REPLAY: [ENGINE, SOURCES, COINS, "tests/counterexample"],
+    f"{REPLAY}draws": [COINS, NUMPY, SOURCES, ENGINE],
+    REPLAY: [
+        "tests/replay/test_replay_report.py",
+        ARITHMETIC,
+        COINS,
+        SOURCES,
+        ENGINE,
+        HEAVY,
+        "tests/counterexample",
+    ],
+    f"{AUDIT}certify": [*CERTIFY, "tests/cli/test_cli_store.py"],
     f"{AUDIT}ceiling": ["tests/audit/test_ceiling.py", *SMALL],
     f"{AUDIT}closed_form": ["tests/audit/test_closed_forms.py", *SMALL],
     f"{AUDIT}compare": ["tests/audit/test_compare.py"],
     f"{AUDIT}contract": ["tests/contract"],
     f"{AUDIT}counterexample": ["tests/counterexample", "tests/fuzz/test_corpus.py"],
-    f"{AUDIT}distances": ["tests/audit/test_distances.py"],
-    f"{AUDIT}pair_form": ["tests/audit/test_pair_form.py"],
+    f"{AUDIT}distances": ["tests/audit/test_distances.py", CERTIFY[3]],
+    f"{AUDIT}pair_form": ["tests/audit/test_pair_form.py", "tests/rules/test_ranked.py", *SMALL],
+    f"{AUDIT}marginal": [*SMALL, "tests/audit/test_path_oracle.py", "tests/audit/test_rounding_model.py"],
     f"{AUDIT}paper_check": ["tests/audit/test_paper_check.py", *SMALL],
-    f"{AUDIT}positions": ["tests/cli/test_cli_store.py", "tests/cli/test_cli_commands.py"],
-    f"{AUDIT}search": ["tests/counterexample"],
-    f"{AUDIT}sequential": ["tests/sequential"],
+    f"{AUDIT}positions": [
+        "tests/cli/test_cli_store.py",
+        "tests/cli/test_cli_commands.py",
+        "tests/runs/test_run_store.py",
+    ],
+    f"{AUDIT}search": ["tests/counterexample/test_search_steps.py", "tests/counterexample"],
+    f"{AUDIT}sequential": ["tests/sequential/test_sequential_report.py", "tests/sequential"],
     f"{AUDIT}tape": ["tests/tape"],
+    f"{AUDIT}verdict": [
+        "tests/audit/test_decisions.py",
+        *SMALL,
+        "tests/tape",
+        "tests/trees/test_joint.py",
+        "tests/cli/test_cli_commands.py",
+    ],
     AUDIT: [*SAMPLES, "tests/audit/test_methods_agree.py", "tests/cli/test_cli_pair.py"],
 }
 """The first prefix that fits decides; quick tests first."""
@@ -277,7 +306,7 @@ def attempt(folder: Path, mutant: Mutant, lists: dict[str, list[str]], rationed:
     finally:
         path.write_text(before, encoding="utf-8")
     log = (folder / "pytest.log").read_text(errors="replace")
-    failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", log, re.MULTILINE)
+    failed = re.findall(r"^(?:FAILED|ERROR) ([^\s\[]+(?:\[.*?\](?= - |$))?)", log, re.MULTILINE)
     outcome = {0: "survived", 1: "killed", 99: "timeout"}.get(status, f"pytest exit {status}")
     if outcome.startswith("pytest") and (failed or f"{mutant.file}:" in log):
         outcome = "killed"

@@ -101,6 +101,15 @@ def test_draws_needed_are_those_of_a_chi_square_test_that_knows_the_bias(size: f
     assert found["χ² power"] > 0.8
 
 
+@pytest.mark.parametrize(("mass", "alpha"), [(0.9999, 0.9), (0.99, 0.99), (0.95, 0.8)])
+def test_the_bound_after_a_single_draw_is_known_in_closed_form(mass: float, alpha: float) -> None:
+    """E = 1, the frequencies are a point mass, KL = -log p(x): so 1 - p(x) + sqrt((log(1/alpha) - log p(x)) / 2)."""
+    bound = tv_bounds(np.array([1, 0]), np.array([mass, 1 - mass]), alpha)
+    expected = 1 - mass + math.sqrt((math.log(1 / alpha) - math.log(mass)) / 2)
+    assert expected < 1
+    assert float(bound) == pytest.approx(expected, abs=1e-4)  # log E is right to 1e-4
+
+
 def test_one_draw_of_a_masked_token_is_a_proof() -> None:
     test = SequentialTest([0.5, 0.5, 0.0], alpha=1e-9)
     assert not test.update([0, 1, 1])

@@ -71,7 +71,7 @@ def _atoms(mantissa: int, smallest: int) -> tuple[list[Fraction], list[int]]:
 
 
 def _round_half_even(integer: int, mantissa: int, smallest: int) -> tuple[Fraction, int]:
-    """The rounded value of integer/2^24, and the first integer that rounds to another value."""
+    """The rounded value of integer/2^24, and an integer up to which all round to it."""
     if integer == 0:
         return Fraction(0), 1
     exponent = max(integer.bit_length() - 1 - mantissa, smallest + 24, 0)
@@ -83,9 +83,8 @@ def _round_half_even(integer: int, mantissa: int, smallest: int) -> tuple[Fracti
     up = rest > half or (rest == half and whole % 2 == 1)
     kept = whole + up
     last = kept * unit + half - (0 if kept % 2 == 0 else 1)
-    edge = 1 << integer.bit_length()  # the spacing doubles here
-    stop = min(last + 1, edge) if integer < edge <= last else last + 1
-    return Fraction(kept * unit, 1 << 24), max(stop, integer + 1)
+    # Where the spacing doubles, integers after ``last`` may round to the same value; the caller adds them up.
+    return Fraction(kept * unit, 1 << 24), max(last, integer) + 1
 
 
 FRACTION_53 = Grid(53)

@@ -35,10 +35,7 @@ class CoinArray(np.ndarray):
     def _rank(self, axis: int | None, count: int | None, largest: bool) -> Any:
         if not any(isinstance(entry, Symbol) for entry in self.flat):
             plain = np.asarray(self, dtype=np.float64)
-            plain_order = np.argsort(
-                -plain if largest else plain, axis=-1 if axis is None else axis, kind="stable"
-            )
-            return plain_order if count is None else plain_order[..., 0]
+            return plain.argmax(axis) if largest else plain.argmin(axis)
         if self.ndim == 1 or axis is None:
             wanted = self.size if count is None else count
             order = ranking(list(self.flat), wanted, largest=largest)

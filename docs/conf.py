@@ -27,8 +27,15 @@ html_title = f"{project} {version}"
 html_show_copyright = False
 
 root_doc = "docs/index"
-include_patterns = ["docs/**.md", "docs/api/*.rst", "proofs/**.md", "CHANGELOG.md", "CONTRIBUTING.md"]
-exclude_patterns = [".*", "build", "dist", "fuzz", "resispec_core", "tests", "**/.venv"]
+include_patterns = [
+    "docs/**.md",
+    "docs/api/*.rst",
+    "proofs/**.md",
+    "fuzz/*.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+]
+exclude_patterns = [".*", "build", "dist", "fuzz/corpus", "resispec_core", "tests", "**/.venv"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.viewcode"]
 templates_path = ["_templates"]
 html_additional_pages = {"index": "forward.html"}

@@ -128,16 +128,20 @@ def law_from_logits(
 
 def parse_law(text: str, *, name: str = "law") -> Array:
     """A rational law from ``'1/3,1/3,1/3'`` or ``'0.5,0.3,0.2'`` (decimals are read exactly)."""
+    return law(parse_rationals(text, name=name, wanted="a rational such as 1/3 or a decimal"), name=name)
+
+
+def parse_rationals(text: str, *, name: str, wanted: str) -> list[Fraction]:
+    """The entries of a comma-separated list, read exactly; ``wanted`` says in the error what an entry should be."""
     entries = []
     for place, entry in enumerate(text.split(",")):
         try:
             entries.append(Fraction(entry.strip()))
         except (ValueError, ZeroDivisionError):
             raise InputError(
-                f"{name}: entry {place} is {entry.strip()!r}, not a rational such as 1/3 or a decimal; "
-                "separate the entries with commas"
+                f"{name}: entry {place} is {entry.strip()!r}, not {wanted}; separate the entries with commas"
             ) from None
-    return law(entries, name=name)
+    return entries
 
 
 def same_vocabulary(target: Array, draft: Array) -> None:

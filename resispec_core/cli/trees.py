@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from resispec_core.cli.output import console, print_json, print_tables, progress
 from resispec_core.cli.sampler import refuse
 from resispec_core.drafts import DRAW_MODES
 from resispec_core.errors import InputError
-from resispec_core.laws import law_from_logits
+from resispec_core.laws import law_from_logits, parse_rationals
 from resispec_core.llama.store import LogitsStore, sample_store
 from resispec_core.trees import (
     Topology,
@@ -96,7 +95,11 @@ def trees(
     }
     if acceptance is not None:
         refuse(measuring, "is for measuring, and --acceptance is given")
-    chances: tuple[Any, ...] | None = None if acceptance is None else _parse(acceptance)
+    chances: tuple[Any, ...] | None = (
+        None
+        if acceptance is None
+        else tuple(parse_rationals(acceptance, name="--acceptance", wanted="a number"))
+    )
     if topology is not None:
         refuse({"--max-depth": max_depth} | measuring, "goes with --sequoia")
         found = read_topology(topology)
@@ -143,18 +146,6 @@ def _facts(found: Topology, chances: tuple[Any, ...] | None, tokens: Any) -> Any
             ("tokens a step, expected from it", float(tokens)),
         ]
     return table("", ("", ""), rows)
-
-
-def _parse(text: str) -> tuple[Fraction, ...]:
-    entries = []
-    for place, entry in enumerate(text.split(",")):
-        try:
-            entries.append(Fraction(entry.strip()))
-        except (ValueError, ZeroDivisionError):
-            raise InputError(
-                f"--acceptance: entry {place} is {entry.strip()!r}, not a number; separate the entries with commas"
-            ) from None
-    return tuple(entries)
 
 
 def _measured(

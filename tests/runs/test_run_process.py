@@ -206,19 +206,15 @@ def test_a_disk_that_is_full(tmp_path: Path) -> None:
     check_whole(tmp_path / "end.run", tmp_path / "whole")
 
 
+def specinfer_run(store: LogitsStore, out: Path) -> tuple[str, ...]:
+    """Arguments of an audit of ``store`` kept in ``out``, in one process."""
+    return ("--rule", "specinfer", "--logits", str(store.path), "--out", str(out), "--workers", "1")
+
+
 def test_the_command_names_a_damaged_shard_and_goes_on(store: LogitsStore, tmp_path: Path) -> None:
     shard = store.path / store.shards[1].file
     flip_byte(shard)
-    arguments = (
-        "--rule",
-        "specinfer",
-        "--logits",
-        str(store.path),
-        "--out",
-        str(tmp_path / "out"),
-        "--workers",
-        "1",
-    )
+    arguments = specinfer_run(store, tmp_path / "out")
     found = run_process("audit", *arguments)
     assert found.code == 2
     assert f"resispec: {shard.name}, not audited: {shard} was changed since it was recorded" in found.err
@@ -234,16 +230,7 @@ def test_the_command_names_a_damaged_shard_and_goes_on(store: LogitsStore, tmp_p
 
 
 def test_the_command_says_what_differs(store: LogitsStore, tmp_path: Path) -> None:
-    arguments = (
-        "--rule",
-        "specinfer",
-        "--logits",
-        str(store.path),
-        "--out",
-        str(tmp_path / "out"),
-        "--workers",
-        "1",
-    )
+    arguments = specinfer_run(store, tmp_path / "out")
     assert run_process("audit", *arguments, "-n", "2").code == 0
     found = run_process("audit", *arguments, "-n", "1")
     assert (found.code, found.out) == (2, "")

@@ -64,6 +64,20 @@ def sum_of_others(values: Array) -> Array:
     return rest
 
 
+def running_sums(first: Array, second: Array) -> tuple[Array, Array]:
+    """The sums before each entry of two arrays of shape (V,), and after the last: shape (V + 1,) each.
+
+    Floats go through one pass of complex numbers. A running sum waits for every addition, so the second one is free.
+    """
+    if is_rational(first):
+        start = zeros(1, like=first)
+        return np.concatenate([start, np.cumsum(first)]), np.concatenate([start, np.cumsum(second)])
+    both = np.zeros(first.size + 1, dtype=np.complex128)
+    both.real[1:], both.imag[1:] = first, second
+    np.cumsum(both, out=both)
+    return both.real.copy(), both.imag.copy()
+
+
 def lifted(weights: Array) -> Array:
     """``weights`` times 2^100 (no rounding), where only their proportions count.
 

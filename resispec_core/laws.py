@@ -47,12 +47,14 @@ def law(row: Any, *, name: str = "law") -> Array:
                 "a rational law must sum to exactly 1 (decimals are read exactly: write 1/3, not 0.333)"
             )
         return array
-    _refuse_nonfinite(array, name)
-    _refuse_negative(array, name)
     info = np.finfo(array.dtype)
     wide = array.astype(np.float64)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         total = float(wide.sum())
+        plain = math.isfinite(total) and wide.min() >= 0  # NaN and infinities reach the sum
+    if not plain:
+        _refuse_nonfinite(array, name)
+        _refuse_negative(array, name)
     if total == 0:
         raise InputError(f"{name}: all {array.size} entries are zero; no token can be drawn from it")
     size = array.size

@@ -75,9 +75,10 @@ def certify(
 
 def bracket_of(found: Marginal, target: Array, method: str) -> Bracket:
     """The bracket that a sub-law gives."""
-    excess = float(positive_part(found.law - target).sum())
+    at_least = found.law
+    excess = float(positive_part(at_least - target).sum())
     low, high = outward(excess, excess + float(found.unexplored), found.rounding)
-    return Bracket(low, high, found.law, float(found.unexplored), found.rounding, method)
+    return Bracket(low, high, at_least, float(found.unexplored), found.rounding, method)
 
 
 def outward(low: float, high: float, rounding: float) -> tuple[float, float]:

@@ -37,33 +37,35 @@ def owed(row: Row, mass: Array, stay: Array, holes: Sequence[Array], redistribut
     decrease with the holes, nor with the probability of the pair that was rejected before (docs/certified.md): that
     makes the bounds of grouped paths valid.
     """
-    place = row.below(mass)
     nothing = np.zeros(mass.size)
     if redistribution == "waterfill":
-        level, spill = _water_level(row, mass, holes)
-        return Owed(level, row.below(level), nothing + 1, nothing, spill)
+        level, place = _water_level(row, mass, holes)
+        return Owed(level, place, nothing + 1, nothing, _spill(row, mass, level, holes))
+    place = row.below(mass)
     if redistribution == "uniform":  # the projection alone: the deficit is left unexplored
         return Owed(mass, place, nothing + 1, nothing, nothing)
     deficit = row.excess(mass, place)
     for hole in holes:
         deficit = deficit + row.capped(mass, hole)
-    share = divide(deficit, deficit + stay)
-    return Owed(mass, place, divide(stay, deficit + stay), share, nothing)
+    room = deficit + stay
+    return Owed(mass, place, divide(stay, room), divide(deficit, room), nothing)
 
 
 def _water_level(row: Row, mass: Array, holes: Sequence[Array]) -> tuple[Array, Array]:
-    """The c with ``Σ min(c·q, p) = mass`` outside the holes, approached from below, and what no c can place.
+    """The c with ``Σ min(c·q, p) = mass`` outside the holes, approached from below, and ``row.below(c)``.
 
     The sum is concave in c, so Newton steps from c = mass (too low, since Σq ≤ 1) stay too low: every iterate is a
-    valid bound. A step stops where a hole becomes full: before that its own q dominates the slope, and what rounding
-    leaves of the others could be anything.
+    valid bound. A step that fills no token is the last one. A step stops where a hole becomes full: before that its
+    own q dominates the slope, and what rounding leaves of the others could be anything.
     """
-    level = mass.copy()
+    level, place = mass.copy(), np.zeros(mass.size, dtype=np.intp)
     active = np.flatnonzero(mass > 0)
     for _ in range(NEWTON_STEPS):
         own = [hole[active] for hole in holes]
         c = level[active]
-        held, slope = _at(row, c, own)
+        full = row.below(np.nextafter(c, np.inf))
+        place[active] = full
+        held, slope = _at(row, c, full, own)
         stop = _next_full(row, c, own)
         missing = np.maximum(mass[active] - held - c * slope, 0.0)
         with np.errstate(over="ignore"):
@@ -71,12 +73,23 @@ def _water_level(row: Row, mass: Array, holes: Sequence[Array]) -> tuple[Array, 
             step = np.where(slope > 0, divide(missing, slope), np.where(missing > 0, stop, 0.0))
         moved = np.where((slope > 0) | (stop < LARGEST_LEVEL), np.minimum(c + step, stop), c)
         level[active] = np.maximum(moved, c)
-        active = active[moved > c]
+        active = active[(moved > c) & ((moved > row.ratio[full]) | (moved == stop))]
         if active.size == 0:
             break
-    held, slope = _at(row, level, holes)
-    full = (slope == 0) & (_next_full(row, level, holes) == LARGEST_LEVEL)
-    return level, np.where(full, np.maximum(mass - held, 0.0), 0.0)
+    place[active] = row.below(level[active])
+    return level, place
+
+
+def _spill(row: Row, mass: Array, level: Array, holes: Sequence[Array]) -> Array:
+    """What is left of ``mass`` where every drafted token outside the holes is full."""
+    spill = np.zeros(level.size)
+    drafted = int(np.searchsorted(row.ratio, LARGEST_LEVEL, side="right"))
+    over = np.flatnonzero(level >= row.ratio[drafted - 1])
+    own = [hole[over] for hole in holes]
+    held, slope = _at(row, level[over], np.full(over.size, drafted), own)
+    full = (slope == 0) & (_next_full(row, level[over], own) == LARGEST_LEVEL)
+    spill[over] = np.where(full, np.maximum(mass[over] - held, 0.0), 0.0)
+    return spill
 
 
 def _next_full(row: Row, level: Array, holes: Sequence[Array]) -> Array:
@@ -88,12 +101,11 @@ def _next_full(row: Row, level: Array, holes: Sequence[Array]) -> Array:
     return stop
 
 
-def _at(row: Row, level: Array, holes: Sequence[Array]) -> tuple[Array, Array]:
-    """Σ p of the full tokens and Σ q of the open ones outside the holes, just above ``level``."""
-    place = np.searchsorted(row.ratio, level, side="right")
-    held, slope = row.held[place], row.open[place]
+def _at(row: Row, level: Array, full: Array, holes: Sequence[Array]) -> tuple[Array, Array]:
+    """Σ p of the ``full`` tokens (ρ ≤ level) and Σ q of the open ones, outside the holes."""
+    held, slope = row.held[full], row.open[full]
     for hole in holes:
-        full = row.ratio[hole] <= level
-        held = held - np.where(full, row.target[hole], 0.0)
-        slope = slope - np.where(full, 0.0, row.draft[hole])
+        own = row.ratio[hole] <= level
+        held = held - np.where(own, row.target[hole], 0.0)
+        slope = slope - np.where(own, 0.0, row.draft[hole])
     return held, np.maximum(slope, 0.0)

@@ -47,8 +47,7 @@ def _first_resample(row: Row, first: First) -> Array:
     spread.add(found.level, found.weight, found.place)
     spread.add_target(float(found.share.sum()))
     spread.add_undrafted(float(found.spill.sum()))
-    own = found.weight * row.capped(found.level, first.token) + found.share * row.target[first.token]
-    spread.remove(first.token, own)
+    spread.remove(first.tokens, first.at(row, first.tokens, first.tokens))
     return spread.law()
 
 
@@ -56,7 +55,7 @@ def _second_acceptance(row: Row, first: First) -> Array:
     """min(Z·q, p) outside the hole, whatever the redistribution."""
     spread = Spread(row)
     spread.add(first.mass, np.ones(first.mass.size))
-    spread.remove(first.token, row.capped(first.mass, first.token))
+    spread.remove(first.tokens, row.capped(first.mass, first.tokens))
     return spread.law()
 
 

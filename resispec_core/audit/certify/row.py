@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from resispec_core.arrays import Array, sum_of_others
+from resispec_core.arrays import Array, running_sums, sum_of_others
+from resispec_core.audit.certify.search import counts_below
 
 
 @dataclass(frozen=True)
@@ -34,24 +35,24 @@ class Row:
     @cached_property
     def held(self) -> Array:
         """(K + 2,): Σ p of the first j tokens."""
-        return _sums_before(self.target)
-
-    @cached_property
-    def _rejected(self) -> tuple[Array, Array]:
-        """Σ p and Σ q of the first j tokens, up to those with ρ < max (q − p): no rejection is likelier."""
-        end = int(self.below((self.draft - self.target).max(keepdims=True))[0])
-        return _sums_before(self.target[:end]), _sums_before(self.draft[:end])
+        return running_sums(self.target, self.draft)[0]
 
     @cached_property
     def open(self) -> Array:
         """(K + 2,): Σ q of the tokens from j on; summed from the far end, so that small tails stay sharp."""
-        return _sums_before(self.draft[::-1])[::-1]
+        sums = np.zeros(self.draft.size + 1)
+        np.cumsum(self.draft[::-1], out=sums[1:])
+        return sums[::-1]
+
+    @cached_property
+    def _rejected(self) -> tuple[Array, Array]:
+        """Σ p and Σ q of the first j tokens, up to those with ρ < max (q − p): no rejection is likelier."""
+        end = int(np.searchsorted(self.ratio, (self.draft - self.target).max()))
+        return running_sums(self.target[:end], self.draft[:end])
 
     def below(self, levels: Array) -> Array:
         """How many tokens have ρ < level."""
-        # Only as much of the table as can matter: it is often short enough to stay in the cache.
-        end = np.searchsorted(self.ratio, levels.max(initial=0.0))
-        return np.searchsorted(self.ratio[:end], levels)
+        return counts_below(self.ratio, levels)
 
     def excess(self, mass: Array, place: Array) -> Array:
         """``Σ_y (mass·q(y) − p(y))+`` over every token for ``mass`` ≤ max (q − p), ``place = below(mass)``."""
@@ -63,7 +64,7 @@ class Row:
         drawn = self._rejected[1]
         return drawn[np.minimum(place, drawn.size - 1)]
 
-    def capped(self, level: Array | float, index: Array) -> Array:
+    def capped(self, level: Array | float, index: Array | slice) -> Array:
         """``min(level·q, p)`` at each index."""
         return np.minimum(level * self.draft[index], self.target[index])
 
@@ -78,12 +79,14 @@ def row_of(target: Array, draft: Array) -> Row:
         ratio = target / draft
     order = np.argsort(ratio)
     others = sum_of_others(draft)
-    ends = ((target, 0.0), (draft, 0.0), (ratio, np.inf), (others, 1.0))
-    p, q, ratio, others = (np.concatenate([values[order], [end]]) for values, end in ends)
+    p, q, ratio, others = (
+        _in_order(*column, order) for column in ((target, 0.0), (draft, 0.0), (ratio, np.inf), (others, 1.0))
+    )
     return Row(p, q, ratio, others, order if support is None else support[order])
 
 
-def _sums_before(values: Array) -> Array:
-    sums = np.zeros(values.size + 1)
-    np.cumsum(values, out=sums[1:])
-    return sums
+def _in_order(values: Array, end: float, order: Array) -> Array:
+    found = np.empty(order.size + 1)
+    np.take(values, order, out=found[:-1], mode="clip")  # "clip" only lets it write in place
+    found[-1] = end
+    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from resispec_core.arrays import Array
+from resispec_core.arrays import Array, running_sums
 from resispec_core.audit.certify.row import Row
 
 
@@ -41,20 +41,22 @@ class Spread:
         """Mass on the tokens with q = 0, in proportion to p."""
         self._undrafted += mass
 
-    def remove(self, index: Array, mass: Array) -> None:
-        """Mass counted at tokens where the path has a hole."""
-        self._holes += np.bincount(index, weights=mass, minlength=self._holes.size)
+    def remove(self, index: Array | slice, mass: Array) -> None:
+        """Mass counted at tokens where the path has a hole; the entries of ``index`` may repeat."""
+        if isinstance(index, slice):
+            self._holes[index] += mass
+        else:
+            self._holes += np.bincount(index, weights=mass, minlength=self._holes.size)
 
     def law(self) -> Array:
         """(K,): the sum at every token, not below 0."""
         row, end = self._row, self._end
-        below = np.cumsum(self._moment[:end])
-        above = np.cumsum(self._weight[:end][::-1])[::-1]
+        moment, weight = running_sums(self._moment[:end], self._weight[:end][::-1])
         # From the last split on no level is above ρ.
-        total = row.draft * (below[-1] if end else 0.0) + row.target * self._share
-        total[: end - 1] = row.draft[: end - 1] * below[:-1] + row.target[: end - 1] * (
-            above[1:] + self._share
-        )
+        total = row.draft * moment[-1] + row.target * self._share
+        if end > 1:
+            below, above = moment[1:-1], weight[-2:0:-1]
+            total[: end - 1] = row.draft[: end - 1] * below + row.target[: end - 1] * (above + self._share)
         total -= self._holes
         if self._undrafted > 0:
             spare = np.where(row.draft == 0, row.target, 0.0)

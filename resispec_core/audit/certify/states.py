@@ -29,12 +29,17 @@ class First(NamedTuple):
     """Paths after one rejection: one entry an over-drafted token."""
 
     token: Array
-    """Index into the ``Row``."""
+    """Index into the ``Row``: 0, 1, …, since ρ ascends."""
     mass: Array
     """Z = q − p: the probability of the path."""
     owed: Owed
 
-    def at(self, row: Row, which: Array, index: Array) -> Array:
+    @property
+    def tokens(self) -> slice:
+        """``token`` as a slice, which copies nothing."""
+        return slice(0, self.token.size)
+
+    def at(self, row: Row, which: Array | slice, index: Array | slice) -> Array:
         """What path ``which`` owes at ``index``, its own hole ignored."""
         level, weight, share = self.owed.level[which], self.owed.weight[which], self.owed.share[which]
         return weight * row.capped(level, index) + share * row.target[index]
@@ -78,10 +83,9 @@ class Tail(NamedTuple):
 def first_states(row: Row, redistribution: str) -> First:
     """Every first rejection. O(V) and one search."""
     over = int(np.searchsorted(row.ratio, 1.0))
-    mass = row.draft[:over] - row.target[:over]
-    token = np.flatnonzero(mass > 0)
-    mass = mass[token]
-    return First(token, mass, owed(row, mass, row.others[token], (token,), redistribution))
+    token = np.arange(over)
+    mass = row.draft[:over] - row.target[:over]  # positive: a rounded quotient is below 1 only where p < q
+    return First(token, mass, owed(row, mass, row.others[:over], (token,), redistribution))
 
 
 def pair_states(row: Row, first: First, redistribution: str, budget: Budget) -> tuple[Pairs, Tail]:

@@ -7,16 +7,20 @@ Source: the paper's ideal residual r = Z·q (Lemma 1) under the box that exactne
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from resispec_core.arrays import Array, is_rational, one, positive_part, zeros
+from resispec_core.arrays import Array, is_rational, one, positive_part, running_sums
 from resispec_core.laws import inverse_cdf
 from resispec_core.rules.base import Outcome, Row
 from resispec_core.rules.chain import ChainRule
+from resispec_core.rules.root import float_noise, root_of
 
-MAX_STEPS = 200
+LOWEST = 2.0**-20
+SHIFT = 45
+"""Bits of p/q that merging drops: 128 cells an octave."""
 
 
 class ShapedPlan(NamedTuple):
@@ -41,26 +45,34 @@ class Shaped(ChainRule):
 
     Exact for i.i.d. candidates. Never below SpecInfer or K-SEQ in acceptance; the best memoryless exact rule for
     every n (proofs/formal: ``shaped_exact``, ``shaped_acceptance`` and ``shaped_best_memoryless``).
-    Cost: one sort of p/q, then O(n log V) for each of about ten steps; O(1) a candidate; one row for the resample.
+    Cost: a few passes over the row for each of about three steps; O(1) a candidate; one row for the resample.
+    Rationals are sorted by p/q once.
     """
 
     name = "shaped"
     summary = "exact residual shaping: the repair of ResiSpec"
 
     def plan(self, target: Array, draft: Array, candidates: int) -> ShapedPlan:
-        total, steps = _root(_Table(target, draft), candidates, exact=is_rational(target))
-        left, reach = self._walk(total, target, draft, candidates)
-        step = 2.0**-50
-        while left[-1] < 0 and total < candidates:
-            # The table's prefix sums and these row sums round differently; upwards T needs no precision. The step
-            # grows, since a shortfall can be below half an ulp of T.
-            total, step = min(total + max(-8 * left[-1], step * total), float(candidates)), 16 * step
-            left, reach = self._walk(total, target, draft, candidates)
+        unit, most = one(target), candidates * one(target)
+        walk = lru_cache(maxsize=1)(partial(self._walk, target=target, draft=draft, candidates=candidates))
+        if is_rational(target):
+            last = partial(_Table(target, draft).last, candidates=candidates)
+            total, steps = root_of(last, unit, most, start=most, noise=None)
+        else:
+            # Near the root of the merged laws, then on it by sums over the rows themselves.
+            last = partial(_Table(*_merged(target, draft, candidates)).last, candidates=candidates)
+            noise = float_noise(candidates)
+            total, rough = root_of(last, unit, most, start=most, noise=noise)
+            total, steps = root_of(
+                lambda at: (walk(at)[0][-1], last(at)[1]), unit, most, start=total, noise=noise
+            )
+            steps += rough
+        left, reach = walk(total)
         # At T = n the root is at most rounding away from zero.
         return ShapedPlan(total, (*left[:-1], max(left[-1], 0 * left[-1])), reach, steps)
 
     def _walk(
-        self, total: Any, target: Array, draft: Array, candidates: int
+        self, total: Any, *, target: Array, draft: Array, candidates: int
     ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         reach = [target.sum()]  # r₁ = p
         left = [total, total - reach[0]]
@@ -70,7 +82,7 @@ class Shaped(ChainRule):
         return tuple(left), tuple(reach)
 
     def owed(self, plan: ShapedPlan, target: Array, draft: Array, index: int) -> Array:
-        return _owed(plan.total, plan.left[index], target, draft)
+        return _owed(plan.total, plan.left[index], target, draft) if index else target
 
     def reach(self, plan: ShapedPlan, index: int) -> Any:
         return plan.reach[index]
@@ -91,22 +103,32 @@ def _owed(total: Any, left: Any, target: Array, draft: Array) -> Array:
     return np.maximum(target - (total - left) * draft, np.minimum(target, left * draft))
 
 
+def _merged(target: Array, draft: Array, candidates: int) -> tuple[Array, Array]:
+    """Tokens whose p/q has the same leading bits added up: laws of a few thousand entries with almost the same T.
+
+    p/q is looked at from LOWEST to 2n: no level that matters is above n.
+    """
+    ratio = np.full(target.size, 2.0 * candidates)
+    with np.errstate(over="ignore"):
+        np.divide(target, draft, out=ratio, where=draft > 0)
+    np.clip(ratio, LOWEST, 2.0 * candidates, out=ratio)
+    cell = (ratio.view(np.int64) >> SHIFT) - (np.float64(LOWEST).view(np.int64) >> SHIFT)
+    return np.bincount(cell, weights=target), np.bincount(cell, weights=draft)
+
+
 class _Table:
     """Tokens by ρ = p/q ascending, with Σp and Σq below any level: Σ r in O(log V)."""
 
     def __init__(self, target: Array, draft: Array) -> None:
         drafted = draft > 0
-        everything = bool(drafted.all())
-        # The order of ties does not matter: only sums over whole levels are read.
-        p, q = (target, draft) if everything else (target[drafted], draft[drafted])
+        p, q = target[drafted], draft[drafted]
         with np.errstate(over="ignore"):  # a mass over a subnormal one is as good as infinite
             ratio = p / q
+        # The order of ties does not matter: only sums over whole levels are read.
         order = np.argsort(ratio)
         self.ratio = ratio[order]
-        start = zeros(1, like=target)
-        self.p_below = np.concatenate([start, np.cumsum(p[order])])
-        self.q_below = np.concatenate([start, np.cumsum(q[order])])
-        self.undrafted = 0 * one(target) if everything else target[~drafted].sum()
+        self.p_below, self.q_below = running_sums(p[order], q[order])
+        self.undrafted = target[~drafted].sum()
 
     def last(self, total: Any, candidates: int) -> tuple[Any, Any]:
         """τ_{n+1} at T = ``total`` and its slope just below T (the function is piecewise linear)."""
@@ -120,29 +142,3 @@ class _Table:
             mass = p_scarce - (total - left) * q_scarce + self.p_below[full] + left * q_open
             left, slope = left - mass, slope * (1 - q_open) + (1 - slope) * q_scarce
         return left, slope
-
-
-def _root(table: _Table, candidates: int, *, exact: bool) -> tuple[Any, int]:
-    """A T with τ_{n+1}(T) = 0, as far as the number system allows, and the evaluations it took.
-
-    Every root gives the same acceptance. Newton on a non-decreasing piecewise linear function that is neither
-    convex nor concave, kept inside a bracket by bisection; in rationals it ends on the root itself.
-    """
-    unit = one(table.p_below)
-    low, high = unit, candidates * unit
-    guess = high
-    value, slope = table.last(high, candidates)
-    steps = 1
-    # In floats the sums are only good to a few eps a stage; a value below that is a root.
-    small = 0 * unit if exact else 16 * candidates * np.finfo(np.float64).eps
-    while steps < MAX_STEPS:
-        if abs(value) <= small:
-            return guess, steps
-        low, high = (low, guess) if value > 0 else (guess, high)
-        newton = guess - value / slope if slope > 0 else low
-        guess = newton if low < newton < high else (low + high) / 2
-        if not exact and guess in (low, high):
-            break
-        value, slope = table.last(guess, candidates)
-        steps += 1
-    return high, steps

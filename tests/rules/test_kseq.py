@@ -31,8 +31,10 @@ def test_the_plan(target: str, draft: str, n: int) -> None:
     smaller = exact.gamma - Fraction(1, 2**30)
     beta = np.minimum(q, p / smaller).sum()
     assert smaller < 1 or 1 - (1 - beta) ** n > smaller * beta
-    assert abs(float(exact.gamma) - near.gamma) < 1e-11
-    assert abs(float(exact.beta) - near.beta) < 1e-11
+    # γ is a double root where p = q: known to √eps in floats, and its acceptance to a few eps all the same.
+    assert abs(float(exact.gamma) - near.gamma) < (1e-7 if target == draft else 1e-11)
+    assert near.gamma - (1 - (1 - near.beta) ** n) / near.beta >= -1e-15
+    assert abs(float((1 - exact.beta) ** n) - (1 - near.beta) ** n) < 1e-11
 
 
 @pytest.mark.parametrize(("target", "draft"), PAIRS)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from resispec_core import audit, law, parse_law
 from resispec_core.arrays import as_float
 from resispec_core.rules import KSeq, Shaped
+from resispec_core.rules.root import float_noise
 from resispec_core.testing.strategies import verification_cases
 
 
@@ -17,8 +18,8 @@ def test_shaped_ends_where_the_shortfall_is_below_an_ulp():
     plan = Shaped().plan(p, q, 3)
     exact = Shaped().plan(parse_law("4/23,9/23,10/23"), parse_law("10/23,9/23,4/23"), 3)
     assert plan.left[-1] >= 0
-    # T may be rounded up, by a few ulps of a number below 3.
-    assert 0 <= plan.total - float(exact.total) <= 16 * np.finfo(float).eps
+    # What is left at the end is aimed at half the noise of the sums, and T is that much higher over a slope of 0.6.
+    assert 0 <= plan.total - float(exact.total) <= 2 * float_noise(3)
 
 
 def test_k_seq_ends_where_the_overlap_is_below_eps():

@@ -79,9 +79,8 @@ def row_of(target: Array, draft: Array) -> Row:
         ratio = target / draft
     order = np.argsort(ratio)
     others = sum_of_others(draft)
-    p, q, ratio, others = (
-        _in_order(*column, order) for column in ((target, 0.0), (draft, 0.0), (ratio, np.inf), (others, 1.0))
-    )
+    ends = ((target, 0.0), (draft, 0.0), (ratio, np.inf), (others, 1.0))
+    p, q, ratio, others = (_in_order(values, end, order) for values, end in ends)
     return Row(p, q, ratio, others, order if support is None else support[order])
 
 

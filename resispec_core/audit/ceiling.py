@@ -55,7 +55,7 @@ def without_replacement_ceiling(target: Array, draft: Array, candidates: int) ->
 def _by_ratio(target: Array, draft: Array) -> Array:
     """The drafted tokens, p/q ascending."""
     drafted = np.flatnonzero(draft > 0)
-    return drafted[np.argsort(divide(target[drafted], draft[drafted]), kind="stable")]
+    return drafted[np.argsort(divide(target[drafted], draft[drafted]))]
 
 
 def ceiling(target: Array, draft: Array, candidates: int, mode: DrawMode) -> Any | None:

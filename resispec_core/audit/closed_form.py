@@ -79,7 +79,7 @@ def second_acceptance(target: Array, draft: Array, budget: str = "local") -> Arr
 
 def _minimum_sums(target: Array, draft: Array, found: Rejections, levels: Array, weights: Array) -> Array:
     """``Σ_{x≠y} weights_x · min(levels_x·q(y), p(y))`` for every y, by two prefix sums over sorted levels."""
-    order = np.argsort(levels, kind="stable")
+    order = np.argsort(levels)
     level, weight = levels[order], weights[order]
     below = np.concatenate([zeros(1, like=target), np.cumsum(weight * level)])
     # Summed from the far end: each entry is then sharp to V·eps of itself, not of the sum over all tokens.
@@ -130,7 +130,7 @@ def _fill_table(target: Array, draft: Array) -> tuple[Array, Array, Array]:
     """Drafted tokens by ρ ascending: ρ, Σp of the first j, Σq from j on (both of length count + 1)."""
     drafted = np.flatnonzero(draft > 0)
     ratio = divide(target[drafted], draft[drafted])
-    order = np.argsort(ratio, kind="stable")
+    order = np.argsort(ratio)
     empty = zeros(1, like=target)
     held = np.concatenate([empty, np.cumsum(target[drafted][order])])
     still_open = np.concatenate([np.cumsum(draft[drafted][order][::-1])[::-1], empty])

@@ -64,12 +64,12 @@ def _recursive(target: Array, draft: Array) -> tuple[Array, Array, Array]:
     residual = normalise(positive_part(target - draft), fallback=target)
     tokens = np.flatnonzero(refused > 0)
     level = 1 / sum_of_others(draft)[tokens]
-    order = np.argsort(level, kind="stable")
+    order = np.argsort(level)
     level, weight = level[order], refused[tokens][order]
     drafted = draft > 0
     ratio = divide(residual, draft)
     # Of every x: what its second candidate accepts, and the mass of (R − λ_x q)+ by a sum of its own.
-    by_ratio = np.flatnonzero(drafted)[np.argsort(ratio[drafted], kind="stable")]
+    by_ratio = np.flatnonzero(drafted)[np.argsort(ratio[drafted])]
     r_below = _sums_before(residual[by_ratio])
     q_above, r_above = _sums_from(draft[by_ratio]), _sums_from(residual[by_ratio])
     place = np.searchsorted(ratio[by_ratio], level, side="right")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from resispec_core.arrays import Array, divide, normalise, one, positive_part, zeros
+from resispec_core.arrays import Array, divide, normalise, one, positive_part, running_sums
 from resispec_core.laws import inverse_cdf
 from resispec_core.rules.base import Outcome, Row, SetRule
 from resispec_core.rules.priorities import Priorities, has_own_set, place
@@ -32,8 +32,8 @@ class OptimalPlan(NamedTuple):
 class Optimal(SetRule):
     """Selects the candidate of highest priority, then accepts it with min(1, p/k), else norm((p − k)+).
 
-    Every draft of token x gets an independent priority, uniform on the set I_x of length q(x); the sets tile
-    [0, 1] and are placed so that the largest of n priorities belongs to x with probability
+    Every draft of token x gets an independent priority from a measure of mass q(x) on [0, 1]; together they are
+    uniform, and placed so that the largest of n priorities belongs to x with probability
     ``k*(x) = clip(p, c₁q, c₂q)(x)``. Acceptance Σ min(p, k*), the ceiling of any exact rule.
 
     Exact for i.i.d. candidates: whatever law k the sets give, verifying the selected candidate once is speculative
@@ -46,9 +46,9 @@ class Optimal(SetRule):
     summary = "optimal proxy: the ceiling, by priorities (exact)"
 
     def plan(self, target: Array, draft: Array, candidates: int) -> OptimalPlan:
-        proxy, levels, inside = optimal_proxy(target, draft, candidates)
-        priorities = place(proxy, draft, candidates, inside)
-        return OptimalPlan(target, priorities.selection_law(), levels, priorities)
+        proxy = optimal_proxy(target, draft, candidates)
+        priorities = place(draft, candidates, proxy.order, proxy.mass)
+        return OptimalPlan(target, priorities.selection_law(), proxy.levels, priorities)
 
     def select(self, plan: OptimalPlan, tokens: Sequence[int]) -> Array:
         return plan.priorities.selection(tokens)
@@ -77,55 +77,54 @@ class Optimal(SetRule):
         return Outcome(inverse_cdf(self.residual(plan), coins[-1]), -1)
 
 
-def optimal_proxy(target: Array, draft: Array, candidates: int) -> tuple[Array, tuple[Any, Any], Array]:
-    """k*, (c₁, c₂), and the mask of H, the first prefix of tokens by p/q that attains the ceiling.
+class Proxy(NamedTuple):
+    """k* over the tokens that are drafted with more than a negligible probability, p/q ascending."""
 
-    On H the scarcest tokens are raised to c₁·q until Σ_H k* = q(H)^n; off H the rest are cut to c₂·q until
-    Σ k* = 1 − q(H)^n. Cost: O(V log V).
+    order: Array
+    mass: Array
+    """k* of ``order``."""
+    levels: tuple[Any, Any]
+    """c₁ and c₂."""
+    cut: int
+    """H is the first ``cut`` tokens: the first prefix that attains the ceiling."""
+
+
+def optimal_proxy(target: Array, draft: Array, candidates: int) -> Proxy:
+    """k* = clip(p, c₁·q, c₂·q): on H the scarcest tokens are raised to c₁·q until Σ_H k* = q(H)^n; off H the rest are
+    cut to c₂·q until Σ k* = 1 − q(H)^n. Cost: O(V log V).
     """
     own = has_own_set(draft)
-    drafted = np.flatnonzero(own)
-    ratio = divide(target[drafted], draft[drafted])
-    order = drafted[np.argsort(ratio, kind="stable")]
-    ratio = divide(target[order], draft[order])
-    start = zeros(1, like=target)
-    p_below = np.concatenate([start, np.cumsum(target[order])])
-    q_below = np.concatenate([start, np.cumsum(draft[order])])
-    cut = int(np.argmin(p_below - q_below**candidates))
-    proxy = np.where(own, target, 0 * target)
-    below, above = order[:cut], order[cut:]
+    ratio = divide(target, draft)
+    order = np.argsort(ratio)
+    if not own.all():
+        order = order[own[order]]
+    ratio, p, q = (values.take(order) for values in (ratio, target, draft))
+    p_below, q_below = running_sums(p, q)
+    # NumPy squares fast and cubes slowly, so one factor is taken out.
+    cut = int(np.argmin(p_below - q_below * q_below ** (candidates - 1)))
     # 1 − q(H)^n from the mass outside H, so that a small one keeps its digits.
-    outside = draft[above].sum()
-    rest = outside * sum(q_below[cut] ** power for power in range(candidates))
-    low = _raised(ratio[:cut], target[below], draft[below], q_below[cut] ** candidates)
-    high = _cut(ratio[cut:], target[above], draft[above], rest)
-    inside = np.zeros(target.size, dtype=bool)
-    inside[order[:cut]] = True
-    proxy[order[:cut]] = np.maximum(target[order[:cut]], low * draft[order[:cut]])
-    proxy[order[cut:]] = np.minimum(target[order[cut:]], high * draft[order[cut:]])
-    return proxy, (low, high), inside
+    rest = q[cut:].sum() * sum(q_below[cut] ** power for power in range(candidates))
+    low = _raised(ratio[:cut], p[:cut], p_below[: cut + 1], q_below[: cut + 1], q_below[cut] ** candidates)
+    high = _cut(ratio[cut:], p[cut:], q[cut:], rest)
+    mass = np.concatenate([np.maximum(p[:cut], low * q[:cut]), np.minimum(p[cut:], high * q[cut:])])
+    return Proxy(order, mass, (low, high), cut)
 
 
-def _raised(ratio: Array, p: Array, q: Array, amount: Any) -> Any:
+def _raised(ratio: Array, p: Array, p_below: Array, q_below: Array, amount: Any) -> Any:
     """c₁ with ``Σ max(p, c₁q) = amount`` over tokens by ρ: the sum at c₁ = ρ_j raises those below j to it."""
     if ratio.size == 0:
         return 0 * amount
-    full, open_ = np.cumsum(q), _sums_from(p)
-    sums = ratio * (full - q) + open_
+    sums = ratio * q_below[:-1] + (p_below[-1] - p_below[:-1])
     raised = max(1, int(np.searchsorted(sums, amount, side="right")))
-    kept = open_[raised] if raised < p.size else 0 * amount
-    return (amount - kept) / full[raised - 1]
+    return (amount - p[raised:].sum()) / q_below[raised]
 
 
 def _cut(ratio: Array, p: Array, q: Array, amount: Any) -> Any:
     """c₂ with ``Σ min(p, c₂q) = amount`` over tokens by ρ: the sum at c₂ = ρ_j holds those below j in full."""
     if ratio.size == 0:
         return 0 * amount
-    held, open_ = np.cumsum(p) - p, _sums_from(q)
-    first = min(int(np.searchsorted(held + ratio * open_, amount, side="left")), ratio.size - 1)
+    # Summed from the far end, so that small tails stay sharp.
+    held, from_end = running_sums(p, q[::-1])
+    open_ = from_end[:0:-1]
+    first = min(int(np.searchsorted(held[:-1] + ratio * open_, amount, side="left")), ratio.size - 1)
     return (amount - held[first]) / open_[first]
-
-
-def _sums_from(values: Array) -> Array:
-    """``Σ_{i ≥ j} values_i`` for every j, summed from the far end so that small tails stay sharp."""
-    return np.cumsum(values[::-1])[::-1]

@@ -247,7 +247,8 @@ def selection_faults(rule: rules.Optimal, p: Law, q: Law, n: int) -> list[str]:
     sel = selection(rule, plan, weights, len(q))
     k = of.selected(weights, sel)
     a, f = of.optimal_parts(p, k)
-    h = np.flatnonzero(optimal_proxy(target, draft, n)[2]).tolist()
+    proxy = optimal_proxy(target, draft, n)
+    h = sorted(proxy.order[: proxy.cut].tolist())
     mass = sum((q[x] for x in h), of.ZERO) ** n
     accept, residual = rule.accept(plan), rule.residual(plan)
     holds = {

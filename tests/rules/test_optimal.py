@@ -11,22 +11,19 @@ from resispec_core import audit, law_from_logits, parse_law, rules
 from resispec_core.audit import acceptance_ceiling
 from resispec_core.llama.store import sample_store
 from resispec_core.rules.optimal import optimal_proxy
-from resispec_core.rules.priorities import Piece, Priorities
+from resispec_core.rules.priorities import Pieces, Priorities
 from resispec_core.testing.strategies import verification_cases
 
 
 def tiling_faults(priorities, draft):
-    """Tokens with too little room for q, and stretches of [0, 1] not covered exactly once."""
-    ends = sorted({end for own in priorities.pieces for piece in own for end in piece[:2]} | {0, 1})
-    uneven = [
-        (a, b)
-        for a, b in pairwise(ends)
-        if sum(d for own in priorities.pieces for x, y, d in own if x <= a and b <= y) != 1
-    ]
+    """Groups with too little room for q, and stretches of [0, 1] not covered exactly once."""
+    start, end, density = priorities.pieces
+    ends = sorted({*start, *end, 0, 1})
+    uneven = [(a, b) for a, b in pairwise(ends) if density[(start <= a) & (b <= end)].sum() != 1]
     short = [
         number
-        for number, own in enumerate(priorities.pieces)
-        if sum(d * (b - a) for a, b, d in own) != draft[priorities.group == number].sum()
+        for number, (first, last) in enumerate(pairwise(priorities.first))
+        if priorities.pieces.masses[first:last].sum() != draft[priorities.group == number].sum()
     ]
     return uneven + short
 
@@ -35,12 +32,13 @@ def tiling_faults(priorities, draft):
 @given(verification_cases(5, 4))
 def test_the_sets_tile_and_select_with_the_optimal_proxy(case):
     p, q, n = case.target, case.draft, case.candidates
-    proxy, _, _ = optimal_proxy(p, q, n)
+    proxy = optimal_proxy(p, q, n)
     plan = rules.Optimal().plan(p, q, n)
     assert tiling_faults(plan.priorities, q) == []
-    assert plan.proxy.tolist() == proxy.tolist()
-    assert proxy.sum() == 1
-    assert np.minimum(p, proxy).sum() == acceptance_ceiling(p, q, n)
+    assert (plan.priorities.pieces.density > 0).all()
+    assert plan.proxy[proxy.order].tolist() == proxy.mass.tolist()
+    assert plan.proxy.sum() == proxy.mass.sum() == 1
+    assert np.minimum(p, plan.proxy).sum() == acceptance_ceiling(p, q, n)
 
 
 @settings(max_examples=150)
@@ -55,11 +53,17 @@ def test_every_tuple_summed_is_exact_and_meets_the_ceiling(case):
 def test_overlapping_sets_are_seen():
     q = parse_law("1/2,1/2")
     half, whole = Fraction(1, 2), Fraction(1)
-    good = Priorities(q, 2, np.array([0, 1]), [[Piece(0, half, whole)], [Piece(half, whole, whole)]])
-    bad = Priorities(q, 2, np.array([0, 1]), [[Piece(0, half, whole)], [Piece(Fraction(1, 4), whole, whole)]])
+    quarter = Fraction(1, 4)
+
+    def sets(second_start):
+        rows = ([Fraction(0), second_start], [half, whole], [whole, whole])
+        pieces = Pieces(*(np.array(row, dtype=object) for row in rows))
+        return Priorities(q, 2, np.array([0, 1]), pieces, np.array([0, 1, 2]))
+
+    good, bad = sets(half), sets(quarter)
     assert tiling_faults(good, q) == []
     assert tiling_faults(bad, q) != []
-    assert good.selection_law().tolist() == [Fraction(1, 4), Fraction(3, 4)]
+    assert good.selection_law().tolist() == [quarter, 1 - quarter]
     assert good.selection((0, 1)).tolist() == [0, 1]
     assert good.selection((1, 1)).tolist() == [half, half]
 
@@ -105,7 +109,7 @@ def test_real_rows_meet_the_ceiling(row):
 def test_float_sets_meet_the_ceiling(case):
     plan = rules.Optimal().plan(case.target, case.draft, case.candidates)
     found = np.minimum(case.target, plan.proxy).sum()
-    # Bisection ends and running sums: a few eps a token, times the slope n of the cake.
+    # Running sums: a few eps a token, times the slope n of the cake.
     assert abs(found - acceptance_ceiling(case.target, case.draft, case.candidates)) < 1e-13 * case.candidates
 
 
@@ -120,7 +124,8 @@ def test_masses_that_no_stretch_of_floats_can_hold(draft, candidates):
     for tokens in ([2] * candidates, [2] * (candidates - 1) + [1]):
         chosen = rules.Optimal().select(plan, tokens)
         assert abs(chosen.sum() - 1) <= 4 * candidates * np.finfo(float).eps
-        assert tokens[-1] == 2 or chosen[-1] > 0.5
+        # Token 1 shares its set with token 2, or always ranks above it.
+        assert tokens[-1] == 2 or chosen[-1] >= 1 / candidates
     coins = [0.5] * (candidates + 2)
     assert rules.Optimal().verify(target, draft, [2] * candidates, coins).token == 0
 

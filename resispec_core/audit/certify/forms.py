@@ -94,7 +94,7 @@ def selected_marginal(
         parts=(*[taken / candidates] * candidates, resampled),
         accepted=(taken.sum() / candidates,) * candidates,
         reached=(1,) * candidates,
-        paths=2 * int(np.count_nonzero(chosen)),
+        paths=2 * int(np.count_nonzero(chosen > 0)),
         unexplored=0 * taken[0],
         carriers=None,
         rounding=rounding_bound(target.size, candidates, target) + prefix_rounding(target.size, target),

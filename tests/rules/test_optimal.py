@@ -1,5 +1,6 @@
 """The optimal proxy: exact, at the ceiling, with priority sets that really tile and select."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise, product
 
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 
 from resispec_core import audit, law_from_logits, parse_law, rules
 from resispec_core.audit import acceptance_ceiling
+from resispec_core.audit.closed_form import prefix_rounding
 from resispec_core.llama.store import sample_store
 from resispec_core.rules.optimal import optimal_proxy
 from resispec_core.rules.priorities import Pieces, Priorities
@@ -26,6 +28,62 @@ def tiling_faults(priorities, draft):
         if priorities.pieces.masses[first:last].sum() != draft[priorities.group == number].sum()
     ]
     return uneven + short
+
+
+def law_of_the_sets(priorities):
+    """The law of the token with the largest priority, in rationals, from the sets as they are: for every group.
+
+    Where the measures of all groups together have the slope s between F(a) and F(b), a group of slope d wins there with
+    probability d/s·(F(b)^n − F(a)^n). Nothing is taken for uniform.
+    """
+    start, end, density = (np.array([Fraction(x) for x in part], dtype=object) for part in priorities.pieces)
+    ends = np.array(sorted({*start, *end}), dtype=object)
+    spans = list(zip(np.searchsorted(ends, start), np.searchsorted(ends, end), strict=True))
+    cover: list[dict[int, Fraction]] = [{} for _ in ends[1:]]
+    for group, (first, last) in enumerate(pairwise(priorities.first)):
+        held = sum(density[first:last] * (end[first:last] - start[first:last]))
+        drafted = sum(map(Fraction, priorities.draft[priorities.group == group].tolist()))
+        for piece in range(first, last):
+            for stretch in range(*spans[piece]):
+                cover[stretch][group] = cover[stretch].get(group, 0) + density[piece] * drafted / held
+    law, below = [Fraction(0)] * (priorities.first.size - 1), Fraction(0)
+    for width, slopes in zip(ends[1:] - ends[:-1], cover, strict=True):
+        slope = sum(slopes.values())
+        above = below + slope * width
+        for group, own in slopes.items():
+            law[group] += own / slope * (above**priorities.candidates - below**priorities.candidates)
+        below = above
+    return law
+
+
+def distance_of_the_laws(plan):
+    """Total variation between ``plan.proxy`` and the law of the sets, over groups."""
+    priorities, law = plan.priorities, law_of_the_sets(plan.priorities)
+    said = [sum(map(Fraction, plan.proxy[priorities.group == group].tolist())) for group in range(len(law))]
+    return sum(map(abs, (a - b for a, b in zip(said, law, strict=True)))) / 2
+
+
+@settings(max_examples=100)
+@given(verification_cases(5, 4))
+def test_rational_sets_have_the_law_that_is_verified_with(case):
+    assert distance_of_the_laws(rules.Optimal().plan(case.target, case.draft, case.candidates)) == 0
+
+
+@pytest.mark.parametrize("size", [2, 30, 200])
+@pytest.mark.parametrize("n", [2, 3, 6])
+def test_float_sets_have_that_law_within_the_bound(size, n):
+    rng = np.random.default_rng(size * n)
+    p, q = (rng.dirichlet(np.full(size, weight)) for weight in (0.3, 1.0))
+    plan = rules.Optimal().plan(p, q, n)
+    assert distance_of_the_laws(plan) <= n * prefix_rounding(size, p)
+
+
+def test_sets_in_another_place_are_noticed():
+    rng = np.random.default_rng(0)
+    plan = rules.Optimal().plan(*rng.dirichlet(np.ones(30), size=2), 3)
+    start, end, density = plan.priorities.pieces
+    moved = Pieces(np.where(start > 0, start + 1e-6, 0), end + 1e-6, density)
+    assert distance_of_the_laws(plan._replace(priorities=replace(plan.priorities, pieces=moved))) > 1e-9
 
 
 @settings(max_examples=1000)

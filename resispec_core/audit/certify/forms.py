@@ -97,5 +97,7 @@ def selected_marginal(
         paths=2 * int(np.count_nonzero(chosen > 0)),
         unexplored=0 * taken[0],
         carriers=None,
-        rounding=rounding_bound(target.size, candidates, target) + prefix_rounding(target.size, target),
+        # The sets cover [0, 1] to V·eps, and the largest of n priorities sees that n times.
+        rounding=rounding_bound(target.size, candidates, target)
+        + candidates * prefix_rounding(target.size, target),
     ).normalised()

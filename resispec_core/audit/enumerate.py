@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from resispec_core.arrays import Array, divide, is_rational, one, zeros
-from resispec_core.audit.marginal import Marginal, Path, rounding_bound
+from resispec_core.audit.carriers import Carriers
+from resispec_core.audit.marginal import Marginal, rounding_bound
 from resispec_core.drafts import DrawMode
 from resispec_core.errors import BudgetExceededError, InputError
 from resispec_core.rules.base import Rule, SequentialRule, SetRule, Stage
@@ -83,7 +84,7 @@ def _enumerate_stages(
     unit = one(target)
     plan = rule.plan(target, draft, candidates)
     parts: list[Array] = []
-    carrier = _Carriers(target)
+    carrier = Carriers(target)
     weight = np.array([unit], dtype=target.dtype)
     residual = target[None, :]
     drawn = np.empty((1, 0), dtype=int)
@@ -121,8 +122,7 @@ def _enumerate_stages(
                     f"V = {size}: {row.size * size} cells, over the budget of {max_cells}; raise max_cells, or "
                     "pass partial=True for a sum over the heaviest paths with the rest stated as unexplored"
                 )
-            heaviest = np.argsort(-weight, kind="stable")
-            keep, dropped = np.split(heaviest, [max(1, max_cells // size)])
+            keep, dropped = _heaviest(weight, max(1, max_cells // size))
             # Summed on its own: as a difference, light paths would round to "nothing was dropped".
             unexplored = unexplored + weight[dropped].sum()
             row, token, weight = row[keep], token[keep], weight[keep]
@@ -143,7 +143,7 @@ def _enumerate_stages(
         reached=tuple(reached),
         paths=paths,
         unexplored=unexplored,
-        carriers=carrier.paths(),
+        carriers=carrier,
         rounding=rounding_bound(size, candidates, target),
     ).normalised()
 
@@ -162,7 +162,7 @@ def _enumerate_tuples(
     probability, residual = rule.accept(plan), rule.residual(plan)
     parts = [zeros(size, like=target) for _ in range(candidates)]
     rejected = 0 * target[0]
-    carrier = _Carriers(target)
+    carrier = Carriers(target)
     paths = 0
     for tokens, weight in drawn_as.tuples(draft, candidates):
         chosen = rule.select(plan, tokens)
@@ -183,7 +183,7 @@ def _enumerate_tuples(
         reached=(1,) * candidates,
         paths=paths,
         unexplored=0 * rejected,
-        carriers=carrier.paths(),
+        carriers=carrier,
         rounding=rounding_bound(size, candidates, target),
     ).normalised()
 
@@ -234,6 +234,13 @@ def reject_rows(rule: SequentialRule, stage: Stage, row: Array, token: Array) ->
     return rows
 
 
+def _heaviest(weight: Array, count: int) -> tuple[Array, Array]:
+    """The places of the ``count`` largest weights, largest first, and those of the others in any order."""
+    by_weight = np.argsort(-weight) if is_rational(weight) else np.argpartition(-weight, count - 1)
+    keep, dropped = by_weight[:count], by_weight[count:]
+    return keep[np.argsort(-weight[keep], kind="stable")], dropped
+
+
 def _check_token_free(rule: SequentialRule, residuals: Array) -> None:
     """Refuse a false ``residual_uses_token = False`` (seen at the heaviest and the lightest rejection)."""
     if not np.array_equal(residuals[0], residuals[1]):
@@ -247,39 +254,6 @@ def _path(stage: Stage, row: int) -> Stage:
     return Stage(
         stage.target[row], stage.draft[row], stage.residual[row], stage.index, stage.candidates, stage.plan
     )
-
-
-class _Carriers:
-    """For every token the path worth showing: see ``marginal.witness``."""
-
-    def __init__(self, target: Array) -> None:
-        self._target = target
-        self._best: list[Path | None] = [None] * target.size
-        self._settled = np.zeros(target.size, dtype=bool)
-
-    def see(self, masses: Array, drawn: Array, accepted: bool) -> None:
-        """``masses``: (paths, V), what each path puts on each token; ``drawn``: (paths, i), its rejections."""
-        if masses.shape[0] == 0:
-            return
-        heaviest = np.argmax(masses, axis=0)
-        direct = drawn.shape[1] == 0 and accepted
-        for token in np.flatnonzero(masses[heaviest, np.arange(masses.shape[1])] > 0).tolist():
-            mass = masses[heaviest[token], token]
-            known = self._best[token]
-            if self._settled[token]:
-                continue
-            replaceable = known is None or (known.accepted and not known.rejected)
-            if direct or known is None or replaceable or mass > known.mass:
-                rejected = tuple(drawn[heaviest[token]].tolist())
-                self._best[token] = Path(rejected, token, accepted, mass)
-                self._settled[token] = direct and bool(mass > self._target[token])
-
-    def paths(self) -> tuple[Path, ...]:
-        """The kept path of every token (tokens no path reaches get one of mass zero)."""
-        return tuple(
-            path if path is not None else Path((), token, False, 0 * self._target[0])
-            for token, path in enumerate(self._best)
-        )
 
 
 def conditional_acceptance(marginal: Marginal) -> Array:

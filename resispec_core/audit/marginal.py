@@ -8,17 +8,7 @@ from typing import Any
 import numpy as np
 
 from resispec_core.arrays import Array, is_rational
-
-
-@dataclass(frozen=True)
-class Path:
-    """One way to a token: the candidates rejected, then an acceptance or a resample."""
-
-    rejected: tuple[int, ...]
-    token: int
-    accepted: bool
-    mass: Any
-    """Probability of this path."""
+from resispec_core.audit.carriers import Carriers, Path
 
 
 @dataclass(frozen=True)
@@ -35,7 +25,7 @@ class Marginal:
     """Accept/reject paths of positive probability that were summed."""
     unexplored: Any
     """Mass of the paths that were not followed; 0 for a complete sum."""
-    carriers: tuple[Path, ...] | None
+    carriers: Carriers | None
     """For each token the path to look at first: see ``witness``; None where no paths were listed."""
     rounding: float
     """Bound on the TV error of ``law`` from float64 arithmetic; 0.0 in rationals."""

@@ -15,7 +15,7 @@ from resispec_core.audit.distances import distances
 from resispec_core.audit.enumerate import can_merge, conditional_acceptance, enumerate_paths
 from resispec_core.audit.marginal import Marginal, rounding_bound, witness
 from resispec_core.audit.pair_form import pair_marginal
-from resispec_core.audit.paper_check import heaviest_rejections, paper_check_kl, realised_proxies
+from resispec_core.audit.paper_check import paper_check_kl, realised_proxies
 from resispec_core.audit.verdict import AuditReport, decide
 from resispec_core.drafts import DrawMode, draw_mode
 from resispec_core.errors import BudgetExceededError, InputError
@@ -201,7 +201,7 @@ def _report(
     verdict = decide(low, high, complete=complete, rounding=found.rounding, lossy=rule.lossy)
     check = None
     if isinstance(rule, SequentialRule):
-        rejected = heaviest_rejections(found.carriers) if found.carriers else _one_rejection(p, q)
+        rejected = found.carriers.heaviest_rejections() if found.carriers else _one_rejection(p, q)
         check = paper_check_kl(p, realised_proxies(rule, p, q, rejected, candidates, assumed))
     return AuditReport(
         rule=rule.name,

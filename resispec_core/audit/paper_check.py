@@ -14,7 +14,6 @@ import numpy as np
 
 from resispec_core.arrays import Array, normalise, positive_part
 from resispec_core.audit.distances import kl_divergence
-from resispec_core.audit.marginal import Path
 from resispec_core.drafts import DrawMode
 from resispec_core.rules.base import SequentialRule, Stage
 from resispec_core.rules.resispec import ResiSpec
@@ -63,13 +62,3 @@ def realised_proxies(
             chain.append(mode.conditional(draft, drawn[: index + 1], candidates))
         residual = rule.reject(stage, np.array(token))
     return chain
-
-
-def heaviest_rejections(carriers: Sequence[Path] | None) -> tuple[int, ...]:
-    """The rejected tokens of the heaviest longest path among ``carriers``; () where none was listed."""
-    if not carriers:
-        return ()
-    longest = max(len(path.rejected) for path in carriers)
-    return max(
-        (path for path in carriers if len(path.rejected) == longest), key=lambda path: path.mass
-    ).rejected

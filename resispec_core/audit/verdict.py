@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from resispec_core.arrays import Array
+from resispec_core.audit.carriers import Path
 from resispec_core.audit.distances import Distances
-from resispec_core.audit.marginal import Path
 
 
 class Verdict(StrEnum):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from resispec_core import InputError, audit, parse_law, rules
-from resispec_core.audit.marginal import Path
+from resispec_core.audit.carriers import Path
 from resispec_core.audit.verdict import EXIT_CODES, Verdict, decide, path_to_json, plain
 
 

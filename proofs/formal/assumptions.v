@@ -1,5 +1,6 @@
 (* Prints what each theorem rests on. The test demands "Closed under the global context" for every one. *)
-From Resispec Require Import laws procedure chain shaped sequential telescoping ceiling published monotone ranked without prefix.
+From Resispec Require Import laws procedure chain shaped sequential telescoping ceiling published monotone ranked without prefix
+  priorities proxy.
 
 Print Assumptions memoryless_output.
 Print Assumptions memoryless_acceptance.
@@ -68,3 +69,11 @@ Print Assumptions shaped_without_best.
 Print Assumptions prefix_minimal.
 Print Assumptions pair_gains_grow.
 Print Assumptions pair_prefix_minimal.
+Print Assumptions exchange_places.
+Print Assumptions matched_flow.
+Print Assumptions placement_exists.
+Print Assumptions priority_sets_exist.
+Print Assumptions proxy_majorised.
+Print Assumptions proxy_sets_exist.
+Print Assumptions levels_exist.
+Print Assumptions ceiling_sets_exist.

@@ -257,6 +257,70 @@ def optimal_output(p: Law, weights: dict[tuple[int, ...], Fraction], sel: Select
     )
 
 
+# priorities.v and proxy.v
+
+
+def upto(f: Sequence[Fraction], j: int) -> Fraction:
+    return sum(f[:j], ZERO)
+
+
+def height(n: int, a: Fraction, b: Fraction) -> Fraction:
+    return sum((b ** (n - 1 - i) * a**i for i in range(n)), ZERO)
+
+
+def window(n: int, q: Law, i: int) -> Fraction:
+    return height(n, upto(q, i), upto(q, i + 1))
+
+
+def overlap(a: Fraction, b: Fraction, c: Fraction, d: Fraction) -> Fraction:
+    return max(min(b, d) - max(a, c), ZERO)
+
+
+Masses = list[list[Fraction]]
+"""[g][w]: what group g has of window w."""
+
+
+def matched(q: Law, u: Law, v: Law) -> Masses:
+    groups = range(len(q))
+    short = [max(q[g] * (v[g] - u[g]), ZERO) for g in groups]
+    over = [max(q[g] * (u[g] - v[g]), ZERO) for g in groups]
+    return [
+        [overlap(upto(short, i), upto(short, i + 1), upto(over, j), upto(over, j + 1)) for j in groups]
+        for i in groups
+    ]
+
+
+def exchanged(q: Law, u: Law, f: Masses) -> Masses:
+    groups = range(len(q))
+    swapped = [[f[i][j] / (u[j] - u[i]) if u[i] != u[j] else ZERO for j in groups] for i in groups]
+    given = [sum(swapped[g], ZERO) + sum((swapped[i][g] for i in groups), ZERO) for g in groups]
+    return [
+        [(q[g] - given[g] if w == g else ZERO) + swapped[g][w] + swapped[w][g] for w in groups]
+        for g in groups
+    ]
+
+
+def priority_sets(n: int, q: Law, k: Law, sets: Masses) -> bool:
+    groups = range(len(q))
+    return (
+        all(mass >= 0 for row in sets for mass in row)
+        and all(sum(sets[g]) == q[g] for g in groups)
+        and all(sum(sets[g][w] for g in groups) == q[w] for w in groups)
+        and all(sum(sets[g][w] * window(n, q, w) for w in groups) == k[g] for g in groups)
+    )
+
+
+def least_prefix(n: int, h: int, p: Law, q: Law) -> bool:
+    """``p`` and ``q`` in the order of p/q, q positive."""
+    ratios = [a / b for a, b in zip(p, q, strict=True)]
+    bounds = [upto(p, j) - upto(q, j) ** n for j in range(len(q) + 1)]
+    return sum(q) == 1 and ratios == sorted(ratios) and bounds[h] == min(bounds)
+
+
+def proxy(h: int, p: Law, q: Law, c1: Fraction, c2: Fraction) -> Law:
+    return tuple(max(p[i], c1 * q[i]) if i < h else min(p[i], c2 * q[i]) for i in range(len(q)))
+
+
 # published.v
 
 Shape = Callable[[Law, Law, int], Law]

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import chain as join
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from resispec_core.arrays import divide, normalise, positive_part
 from resispec_core.audit import acceptance_ceiling, paper_check_law
 from resispec_core.audit.marginal import Marginal
 from resispec_core.drafts import draw_mode
+from resispec_core.rules import priorities
 from resispec_core.rules.optimal import optimal_proxy
 from resispec_core.rules.shaped_without import shape_pair
 
@@ -273,6 +274,41 @@ def test_optimal_is_its_definition_and_meets_the_premises(size: int) -> None:
         assert selection_faults(rules.Optimal(), p, q, 1) == []
 
 
+def priority_faults(p: Law, q: Law, n: int) -> list[str]:
+    """Which premises and conclusions of proxy_sets_exist fail, and where the sets are not those of its proof."""
+    target, draft = row(p), row(q)
+    found = optimal_proxy(target, draft, n)
+    own_p, own_q = (tuple(law[found.order]) for law in (target, draft))
+    k = of.proxy(found.cut, own_p, own_q, *found.levels)
+    sets = rules.Optimal().plan(target, draft, n).priorities
+    # Tokens of one ratio share their pieces: the theorem is on the groups.
+    members = [np.flatnonzero(sets.group == g) for g in range(len(sets.first) - 1)]
+    mass = tuple(sum(draft[x]) for x in members)
+    wanted = tuple(sum(found.mass[np.isin(found.order, x)]) for x in members)
+    starts = [of.upto(mass, w) for w in range(len(mass))]
+    held = [[of.ZERO] * len(mass) for _ in mass]
+    for g, (first, last) in enumerate(pairwise(sets.first)):
+        for start, end, density in list(zip(*sets.pieces, strict=True))[first:last]:
+            held[g][starts.index(start)] += density * (end - start)
+    heights = tuple(of.window(n, mass, w) for w in range(len(mass)))
+    per_unit = tuple(a / b for a, b in zip(wanted, mass, strict=True))
+    holds = {
+        "H is the least prefix": of.least_prefix(n, found.cut, own_p, own_q),
+        "k is the proxy": k == tuple(found.mass),
+        "k has its masses": of.upto(k, found.cut) == of.upto(own_q, found.cut) ** n and sum(k) == 1,
+        "k is majorised": all(of.upto(k, j) >= of.upto(own_q, j) ** n for j in range(len(k) + 1)),
+        "pieces are windows": set(sets.pieces.end) <= {*starts[1:], of.ONE},
+        "the sets are the exchange": held == of.exchanged(mass, heights, of.matched(mass, heights, per_unit)),
+        "the sets give k": of.priority_sets(n, mass, wanted, held),
+    }
+    return [name for name, true in holds.items() if not true]
+
+
+def test_the_priority_sets_are_the_exchange_of_the_proof() -> None:
+    for n, (p, q) in join(sized(), product((2,), pairs(4, FEW))):
+        assert priority_faults(p, q, n) == [], (p, q, n)
+
+
 def ranked_faults(rule: rules.Ranked, p: Law, q: Law, n: int) -> list[str]:
     """Which premises of ranked_exact fail, and where rule and definition part."""
     plan = rule.plan(row(p), row(q), n)
@@ -465,6 +501,29 @@ class FirstRanked(First, rules.Ranked):
 def test_a_wrong_selection_is_told_apart() -> None:
     assert "k is the law of the selected" in selection_faults(FirstOptimal(), P3, Q3, 2)
     assert "the highest is selected" in ranked_faults(FirstRanked(), P3, Q3, 2)
+
+
+def no_exchange(change: Any) -> Any:
+    """Every group stays in its own window."""
+    return change[:0], np.empty(0, dtype=int), np.empty(0, dtype=int)
+
+
+def right_end(left: Any, right: Any, n: int) -> Any:
+    """The density at the end of a window, for its mean."""
+    return n * right ** (n - 1)
+
+
+@pytest.mark.parametrize(("name", "twin"), [("_matched", no_exchange), ("_height", right_end)])
+def test_wrong_priority_sets_are_told_apart(name: str, twin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(priorities, name, twin)
+    scarce = fractions("0 1/6 5/6"), fractions("1/6 1/6 2/3")
+    assert priority_faults(*scarce, 2) == ["the sets are the exchange", "the sets give k"]
+
+
+def test_a_wrong_proxy_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = optimal_proxy
+    monkeypatch.setitem(globals(), "optimal_proxy", lambda p, q, n: right(p, q, n)._replace(cut=0))
+    assert "H is the least prefix" in priority_faults(P3, Q3, 2)
 
 
 def test_an_audit_that_forgets_the_resample_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,9 @@ FUNCTIONS, ARITHMETIC, HEAVY, TORCH, NUMPY = (
     f"tests/replay/test_{name}.py"
     for name in ("coin_functions", "coin_arithmetic", "heavy_last_token", "torch_operations", "numpy_sources")
 )
-CERTIFY = [f"tests/audit/test_certify{name}.py" for name in ("", "_structure", "_faults", "_positions")]
+CERTIFY = [
+    f"tests/audit/test_certify{name}.py" for name in ("", "_structure", "_faults", "_positions", "_search")
+]
 RULES, REPLAY, AUDIT = (f"resispec_core/{room}/" for room in ("rules", "audit/replay", "audit"))
 TESTS: dict[str, list[str]] = {
     f"{RULES}optimal": [*SAMPLES, "tests/rules/test_optimal.py"],
@@ -70,6 +72,10 @@ TESTS: dict[str, list[str]] = {
     f"{RULES}resispec": [*SAMPLES, "tests/rules/test_resispec.py", "tests/rules/test_capped_fill.py"],
     f"{RULES}shaped_without": [*SAMPLES, "tests/rules/test_shaped_without.py"],
     f"{RULES}shaped": [*SAMPLES, "tests/rules/test_shaped.py", "tests/rules/test_plans_end.py"],
+    f"{RULES}root": [
+        *SAMPLES,
+        *(f"tests/rules/test_{name}.py" for name in ("root", "kseq", "shaped", "plans_end")),
+    ],
     f"{RULES}kseq": [*SAMPLES, "tests/rules/test_kseq.py"],
     RULES: [*SAMPLES, "tests/rules/test_protocol.py", "tests/rules/test_coins.py"],
     f"{REPLAY}coin": [FUNCTIONS, ARITHMETIC, COINS, SOURCES, ENGINE],
@@ -91,6 +97,7 @@ TESTS: dict[str, list[str]] = {
         "tests/counterexample",
     ],
     f"{AUDIT}certify": [*CERTIFY, "tests/cli/test_cli_store.py"],
+    f"{AUDIT}carriers": [*SMALL, "tests/audit/test_decisions.py", "tests/audit/test_paper_check.py"],
     f"{AUDIT}ceiling": ["tests/audit/test_ceiling.py", *SMALL],
     f"{AUDIT}closed_form": ["tests/audit/test_closed_forms.py", *SMALL],
     f"{AUDIT}compare": ["tests/audit/test_compare.py"],

@@ -108,6 +108,7 @@ def place(draft: Array, candidates: int, order: Array, proxy: Array) -> Prioriti
 
     ``order``: the tokens that have a set, proxy/q ascending; those of equal proxy/q share one. ``proxy`` must be
     majorised by the cake, Σ_{i ≤ j} proxy[i] ≥ (Σ_{i ≤ j} q)^n; else the law is another one (``selection_law`` says).
+    proofs/formal: ``priority_sets_exist``.
     """
     q = draft.take(order)
     ratio = divide(proxy, q)
@@ -134,6 +135,7 @@ def _exchanged(q: Array, wanted: Array, n: int) -> tuple[Pieces, Array]:
     the partner of a low window i is a high window l > i, so u_i < v_i ≤ v_l < u_l: swapping the mass
     f/(u_l − u_i) moves the value f, and neither window has less than it gives away. This is the inverse transform
     martingale coupling (Jourdain and Margheriti, 1808.01390) of v with the cake. About three pieces a group.
+    proofs/formal: ``exchange_places``, ``matched_flow``.
     """
     ends = np.concatenate([zeros(1, like=q), np.cumsum(q)])
     ends = ends / ends[-1]

@@ -20,7 +20,8 @@ from fuzz.target import Case, Target
 from fuzz.targets.commands import run
 from resispec_core.audit.counterexample import Counterexample, load
 from resispec_core.errors import InputError
-from resispec_core.llama.store import LogitsStore, Position
+from resispec_core.llama.positions import Position
+from resispec_core.llama.store import LogitsStore
 from resispec_core.llama.writer import StoreWriter
 
 PARSERS = ("counterexample", "store.json", "shard", "vocabulary")

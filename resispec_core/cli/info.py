@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,8 @@ def describe(store: LogitsStore) -> dict[str, Any]:
     """The store as JSON: its metadata, with a row number and the prompt's name at every position."""
     names = [prompt["name"] for prompt in store.metadata["prompts"]]
     positions = [
-        {"row": row, "prompt_name": names[entry["prompt"]], **entry}
-        for row, entry in enumerate(store.metadata["positions"])
+        {"row": row, "prompt_name": names[position.prompt], **asdict(position)}
+        for row, position in enumerate(store.positions)
     ]
     summary = {"path": str(store.path), "rows": len(store), "complete": store.complete}
     return {**summary, **store.metadata, "positions": positions}

@@ -14,9 +14,10 @@ from resispec_core import __version__
 from resispec_core.errors import InputError
 from resispec_core.llama import models
 from resispec_core.llama.pair import Pair
+from resispec_core.llama.positions import Position
 from resispec_core.llama.prompts import BUILT_IN, Prompt, spread_indices
 from resispec_core.llama.record_trees import Drafting, recorded_steps
-from resispec_core.llama.store import LogitsStore, Position, Row
+from resispec_core.llama.store import LogitsStore, Row
 from resispec_core.llama.writer import StoreWriter
 
 CONTEXT_TOKENS = 8

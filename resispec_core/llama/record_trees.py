@@ -14,8 +14,9 @@ from resispec_core.llama import models
 from resispec_core.llama.drafters import ModelDrafter, Sampling
 from resispec_core.llama.method import Method
 from resispec_core.llama.pair import Pair
+from resispec_core.llama.positions import Position
 from resispec_core.llama.scorer import TreeScorer
-from resispec_core.llama.store import Position, Row
+from resispec_core.llama.store import Row
 from resispec_core.llama.tree_store import inner_nodes
 from resispec_core.trees import DraftTree
 

@@ -33,6 +33,7 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 
 from resispec_core.errors import InputError
+from resispec_core.llama.positions import Positions
 
 SCHEMA, TREE_SCHEMA = 1, 2
 """1: one row of each model a position. 2: the rows of a draft tree at each position (``tree_store``)."""
@@ -40,22 +41,6 @@ KIND = "resispec-logits"
 INDEX_FILE = "store.json"
 VOCABULARY_FILE = "vocabulary.json.gz"
 Row = npt.NDArray[np.float16]
-
-
-@dataclass(frozen=True)
-class Position:
-    """One recorded position: the rows predict token ``index`` of the prompt from the tokens before it."""
-
-    prompt: int
-    """Which prompt, counted from 0 in ``metadata["prompts"]``."""
-    index: int
-    """Which token of the prompt, counted from 0; never 0, since a row needs a token before it."""
-    context: str
-    """The last tokens before it, decoded (at most eight)."""
-    next_token: int
-    """Token id that followed in the prompt."""
-    next_text: str
-    """Its text."""
 
 
 @dataclass(frozen=True)
@@ -78,9 +63,11 @@ class LogitsStore:
 
     def __init__(self, path: Path, metadata: Mapping[str, Any]) -> None:
         self.path = path
-        self.metadata: Mapping[str, Any] = MappingProxyType(dict(metadata))
-        """Everything in ``store.json``."""
-        self.positions = tuple(Position(**entry) for entry in metadata["positions"])
+        self.metadata: Mapping[str, Any] = MappingProxyType(
+            {name: value for name, value in metadata.items() if name != "positions"}
+        )
+        """Everything in ``store.json`` but the positions."""
+        self.positions = Positions(metadata["positions"])
         """The recorded positions, in the order of the rows."""
         self.shards = tuple(Shard(**entry) for entry in metadata["shards"])
         """The shards, in the order of the rows."""
@@ -312,6 +299,10 @@ def _check_index(file: Path, index: dict[str, Any]) -> None:
             raise _broken(file, f"positions[{number}] names prompt {prompt} of {len(index['prompts'])}")
         if not 1 <= position["index"] < len(index["prompts"][prompt]["token_ids"]):
             raise _broken(file, f"positions[{number}] is outside its prompt (index {position['index']})")
+        if not 0 <= position["next_token"] < index["vocabulary_size"]:
+            raise _broken(
+                file, f"positions[{number}] names token {position['next_token']}, outside the vocabulary"
+            )
 
 
 def _check_fields(file: Path, where: str, entry: object, fields: Mapping[str, type], *, exact: bool) -> None:

@@ -21,13 +21,13 @@ import numpy.typing as npt
 from safetensors.numpy import save
 
 from resispec_core.errors import InputError
+from resispec_core.llama.positions import Position
 from resispec_core.llama.store import (
     INDEX_FILE,
     KIND,
     SCHEMA,
     TREE_SCHEMA,
     VOCABULARY_FILE,
-    Position,
     read_index,
 )
 from resispec_core.llama.tree_store import inner_nodes

@@ -20,7 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from resispec_core.llama.store import LogitsStore, Position
+from resispec_core.llama.positions import Position
+from resispec_core.llama.store import LogitsStore
 from resispec_core.llama.writer import StoreWriter
 from resispec_core.runs import Plan, audit_store, in_process
 from resispec_core.runs.store import parts

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from safetensors.numpy import save_file
 
-from resispec_core.llama.store import Position
+from resispec_core.llama.positions import Position
 from resispec_core.llama.writer import StoreWriter
 
 COMMAND = (sys.executable, "-c", "from resispec_core.cli.main import main; main()")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from resispec_core.llama.store import Position
+from resispec_core.llama.positions import Position
 from resispec_core.llama.writer import StoreWriter
 
 VOCABULARY = ["<unk>", "a", "b", "c", "d"]

@@ -17,7 +17,8 @@ from safetensors.numpy import load_file, save_file
 from store_cases import log_rows, settings
 
 from resispec_core.errors import InputError
-from resispec_core.llama.store import LogitsStore, Position, file_sha256, sample_store
+from resispec_core.llama.positions import Position
+from resispec_core.llama.store import LogitsStore, file_sha256, sample_store
 from resispec_core.llama.writer import StoreWriter
 
 
@@ -182,6 +183,10 @@ INDEX_DAMAGE = {
     "unknown field": (lambda i: i["positions"][0].update(x=1), r"positions\[0\] has unknown fields \['x'\]"),
     "no such prompt": (lambda i: i["positions"][0].update(prompt=1), r"positions\[0\] names prompt 1 of 1"),
     "past the prompt": (lambda i: i["positions"][0].update(index=7), r"positions\[0\] is outside its prompt"),
+    "no such token": (
+        lambda i: i["positions"][0].update(next_token=10**30),
+        r"positions\[0\] names token 1000",
+    ),
 }
 
 

@@ -13,7 +13,8 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from resispec_core.errors import InputError
-from resispec_core.llama.store import LogitsStore, Position, file_sha256
+from resispec_core.llama.positions import Position
+from resispec_core.llama.store import LogitsStore, file_sha256
 from resispec_core.llama.writer import StoreWriter
 from resispec_core.rules import SpecInfer
 from resispec_core.runs import Outcome, Plan, Run, audit_store, in_process

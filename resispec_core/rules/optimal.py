@@ -7,6 +7,7 @@ proofs/formal/ceiling.v, ``optimal_exact`` and ``optimal_meets_ceiling``.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -94,37 +95,42 @@ def optimal_proxy(target: Array, draft: Array, candidates: int) -> Proxy:
     cut to c₂·q until Σ k* = 1 − q(H)^n. Cost: O(V log V).
     """
     own = has_own_set(draft)
-    ratio = divide(target, draft)
-    order = np.argsort(ratio)
+    order = np.argsort(divide(target, draft))
     if not own.all():
         order = order[own[order]]
-    ratio, p, q = (values.take(order) for values in (ratio, target, draft))
+    p, q = target.take(order), draft.take(order)
     p_below, q_below = running_sums(p, q)
     # NumPy squares fast and cubes slowly, so one factor is taken out.
     cut = int(np.argmin(p_below - q_below * q_below ** (candidates - 1)))
     # 1 − q(H)^n from the mass outside H, so that a small one keeps its digits.
     rest = q[cut:].sum() * sum(q_below[cut] ** power for power in range(candidates))
-    low = _raised(ratio[:cut], p[:cut], p_below[: cut + 1], q_below[: cut + 1], q_below[cut] ** candidates)
-    high = _cut(ratio[cut:], p[cut:], q[cut:], rest)
+    low = _raised(p[:cut], q[:cut], p_below[: cut + 1], q_below[: cut + 1], q_below[cut] ** candidates)
+    high = _cut(p[cut:], q[cut:], rest)
     mass = np.concatenate([np.maximum(p[:cut], low * q[:cut]), np.minimum(p[cut:], high * q[cut:])])
     return Proxy(order, mass, (low, high), cut)
 
 
-def _raised(ratio: Array, p: Array, p_below: Array, q_below: Array, amount: Any) -> Any:
+def _raised(p: Array, q: Array, p_below: Array, q_below: Array, amount: Any) -> Any:
     """c₁ with ``Σ max(p, c₁q) = amount`` over tokens by ρ: the sum at c₁ = ρ_j raises those below j to it."""
-    if ratio.size == 0:
+    if p.size == 0:
         return 0 * amount
-    sums = ratio * q_below[:-1] + (p_below[-1] - p_below[:-1])
-    raised = max(1, int(np.searchsorted(sums, amount, side="right")))
+
+    def raised_to(j: int) -> Any:
+        return p[j] / q[j] * q_below[j] + (p_below[-1] - p_below[j])
+
+    raised = max(1, bisect_right(range(p.size), amount, key=raised_to))
     return (amount - p[raised:].sum()) / q_below[raised]
 
 
-def _cut(ratio: Array, p: Array, q: Array, amount: Any) -> Any:
+def _cut(p: Array, q: Array, amount: Any) -> Any:
     """c₂ with ``Σ min(p, c₂q) = amount`` over tokens by ρ: the sum at c₂ = ρ_j holds those below j in full."""
-    if ratio.size == 0:
+    if p.size == 0:
         return 0 * amount
     # Summed from the far end, so that small tails stay sharp.
     held, from_end = running_sums(p, q[::-1])
-    open_ = from_end[:0:-1]
-    first = min(int(np.searchsorted(held[:-1] + ratio * open_, amount, side="left")), ratio.size - 1)
-    return (amount - held[first]) / open_[first]
+
+    def cut_to(j: int) -> Any:
+        return held[j] + p[j] / q[j] * from_end[p.size - j]
+
+    first = min(bisect_left(range(p.size), amount, key=cut_to), p.size - 1)
+    return (amount - held[first]) / from_end[p.size - first]

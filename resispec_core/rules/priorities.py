@@ -57,7 +57,7 @@ class Priorities:
         worth = mass * _height(self.pieces.start, self.pieces.end, self.candidates)
         value, whole = (np.add.reduceat(part, self.first[:-1]) for part in (worth, mass))
         per_unit = np.concatenate([divide(value, whole), zeros(1, like=self.draft)])
-        return self.draft * per_unit[self.group]
+        return self.draft * per_unit.take(self.group, mode="wrap")  # −1 is the last: no set, no mass
 
     def priority(self, token: int, coin: Any) -> Any:
         """The priority that the uniform ``coin`` gives a draft of ``token``."""

@@ -4,8 +4,8 @@
     python tests/benchmarks/certify_cost.py --write    # and puts them into docs/certified.md, with the picture
 
 Rows: the shipped positions (V = 49,152), and for the cost against V pairs of Zipf-like laws with noise. Times are CPU
-seconds of this thread, the best of a few, so that other work on the machine does not count; the allocator is told to
-keep what is freed, since on some machines fresh pages cost more than the arithmetic. Not a test.
+seconds of this thread, the best of three to twenty, so that other work on the machine does not count; the allocator is
+told to keep what is freed, since on some machines fresh pages cost more than the arithmetic. Not a test.
 """
 
 import argparse
@@ -66,7 +66,8 @@ def ratio(case, candidates, p, q):
     """(bracket, time over that of one sort, measured before and after)."""
     rule = named(case)
     found = certify(rule, p, q, candidates)
-    took = seconds(lambda: certify(rule, p, q, candidates), 5 if candidates == 1 else 3)
+    first = seconds(lambda: certify(rule, p, q, candidates), 1)
+    took = seconds(lambda: certify(rule, p, q, candidates), max(3, min(int(0.1 / first), 20)))
     return found, took / seconds(lambda: np.sort(p), 40)
 
 

@@ -1,6 +1,6 @@
 """Exact audits of verification rules: the law of the returned token against the target law."""
 
-from resispec_core.audit.carriers import Path
+from resispec_core.audit.carriers import Carriers, Path
 from resispec_core.audit.ceiling import acceptance_ceiling, ceiling
 from resispec_core.audit.certify import Bracket, Budget, certify
 from resispec_core.audit.distances import Distances, distances
@@ -14,6 +14,7 @@ __all__ = [
     "AuditReport",
     "Bracket",
     "Budget",
+    "Carriers",
     "Distances",
     "Marginal",
     "Path",

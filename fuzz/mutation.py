@@ -97,7 +97,12 @@ TESTS: dict[str, list[str]] = {
         "tests/counterexample",
     ],
     f"{AUDIT}certify": [*CERTIFY, "tests/cli/test_cli_store.py"],
-    f"{AUDIT}carriers": [*SMALL, "tests/audit/test_decisions.py", "tests/audit/test_paper_check.py"],
+    f"{AUDIT}carriers": [
+        "tests/audit/test_carriers.py",
+        *SMALL,
+        "tests/audit/test_decisions.py",
+        "tests/audit/test_paper_check.py",
+    ],
     f"{AUDIT}ceiling": ["tests/audit/test_ceiling.py", *SMALL],
     f"{AUDIT}closed_form": ["tests/audit/test_closed_forms.py", *SMALL],
     f"{AUDIT}compare": ["tests/audit/test_compare.py"],

@@ -49,7 +49,7 @@ class Carriers(Sequence[Path]):
         row = np.argmax(masses, axis=0)
         mass = masses[row, np.arange(row.size)]
         direct = drawn.shape[1] == 0 and accepted
-        better = direct | (self._stage < 0) | self._first | (mass > self._mass)
+        better = direct | self._first | (mass > self._mass)
         new = np.flatnonzero(better & (mass > 0) & ~self._settled)
         self._mass[new], self._row[new] = mass[new], row[new]
         self._accepted[new], self._stage[new], self._first[new] = accepted, len(self._drawn), direct

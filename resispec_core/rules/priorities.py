@@ -152,7 +152,7 @@ def _exchanged(q: Array, wanted: Array, n: int) -> tuple[Pieces, Array]:
     np.add.at(given, low, swapped)
     np.add.at(given, high, swapped)
     kept = positive_part(1 - divide(given, length))
-    stays = np.flatnonzero((kept > 0) | (length == 0))
+    stays = np.flatnonzero(kept > 0)
     group = np.concatenate([stays, low, high])
     window = np.concatenate([stays, high, low])
     density = np.concatenate([kept[stays], swapped / length[high], swapped / length[low]])

@@ -78,6 +78,20 @@ def test_float_sets_have_that_law_within_the_bound(size, n):
     assert distance_of_the_laws(plan) <= n * prefix_rounding(size, p)
 
 
+@settings(max_examples=100)
+@given(verification_cases(5, 4))
+def test_a_priority_is_where_its_coin_is_in_the_set(case):
+    """Below the priority that a coin gives lies that share of the token's set."""
+    priorities = rules.Optimal().plan(case.target, case.draft, case.candidates).priorities
+    for token in np.flatnonzero(case.draft > 0):
+        start, end, density = priorities.of(token)
+        for coin in (Fraction(place, 7) for place in range(7)):
+            at = priorities.priority(token, coin)
+            below = (density * np.maximum(np.minimum(end, at) - start, 0)).sum()
+            assert below == coin * (density * (end - start)).sum()
+            assert ((start <= at) & (at <= end)).any()
+
+
 def test_sets_in_another_place_are_noticed():
     rng = np.random.default_rng(0)
     plan = rules.Optimal().plan(*rng.dirichlet(np.ones(30), size=2), 3)

@@ -19,6 +19,14 @@ def test_float_roots_are_on_the_safe_side(root, claimed_slope, start):
     assert steps < MAX_STEPS
 
 
+@pytest.mark.parametrize(
+    ("value", "taken"), [(0.0, True), (NOISE, True), (1.1 * NOISE, False), (-1e-30, False)]
+)
+def test_the_start_is_taken_where_its_value_is_noise(value, taken):
+    found, steps = root_of(lambda x: (value if x == 2 else x - 2, 1.0), 1.0, 3.0, start=2.0, noise=NOISE)
+    assert (found == 2.0 and steps == 1) == taken
+
+
 @pytest.mark.parametrize("noise", [None, NOISE])
 def test_a_value_below_zero_is_never_taken(noise):
     """A step up at 2, with nothing in between: the bracket closes from above it."""

@@ -9,6 +9,7 @@ import pytest
 
 from resispec_core import audit, parse_law, rules
 from resispec_core.audit import Verdict
+from resispec_core.rules import kseq
 
 PAIRS = [
     ("1/3,1/3,1/3", "1/2,2/5,1/10"),
@@ -35,6 +36,15 @@ def test_the_plan(target: str, draft: str, n: int) -> None:
     assert abs(float(exact.gamma) - near.gamma) < (1e-7 if target == draft else 1e-11)
     assert near.gamma - (1 - (1 - near.beta) ** n) / near.beta >= -1e-15
     assert abs(float((1 - exact.beta) ** n) - (1 - near.beta) ** n) < 1e-11
+
+
+@pytest.mark.parametrize(("target", "draft"), PAIRS)
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_the_grid_is_searched_from_any_guess(target: str, draft: str, n: int) -> None:
+    p, q = parse_law(target), parse_law(draft)
+    gamma = rules.KSeq().plan(p, q, n).gamma
+    assert {kseq._on_grid(p, q, guess, n) for guess in (1.0, 1 + 1e-9, 1 + (n - 1) / 3, float(n))} == {gamma}
+    assert kseq.GRID % gamma.denominator == 0
 
 
 @pytest.mark.parametrize(("target", "draft"), PAIRS)

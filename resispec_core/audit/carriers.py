@@ -26,8 +26,8 @@ class Carriers(Sequence[Path]):
     """``carriers[token]``: the heaviest path to it after a rejection.
 
     The acceptance at the first candidate stays where it alone puts more on the token than the target has, or where
-    no other path leads to it; a token that no path reaches has one of mass 0. Cost: a few passes over the row a
-    stage, whatever the number of paths.
+    no other path leads to it; a token that no path reaches has one of mass 0. Cost: one pass over the masses of a
+    stage. Keeps the rejections of every stage.
     """
 
     def __init__(self, target: Array) -> None:
@@ -69,7 +69,7 @@ class Carriers(Sequence[Path]):
             return [self[place] for place in range(*token.indices(len(self)))]
         stage = self._stage[token]
         rejected = () if stage < 0 else tuple(self._drawn[stage][self._row[token]].tolist())
-        return Path(rejected, int(token), bool(self._accepted[token]), self._mass[token])
+        return Path(rejected, int(token) % len(self), bool(self._accepted[token]), self._mass[token])
 
     def heaviest_rejections(self) -> tuple[int, ...]:
         """The rejected tokens of the heaviest of the longest paths."""

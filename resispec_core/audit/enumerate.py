@@ -235,7 +235,10 @@ def reject_rows(rule: SequentialRule, stage: Stage, row: Array, token: Array) ->
 
 
 def _heaviest(weight: Array, count: int) -> tuple[Array, Array]:
-    """The places of the ``count`` largest weights, largest first, and those of the others in any order."""
+    """The places of the ``count`` largest weights, largest first, and those of the others in any order.
+
+    Which of equal weights at the cut are kept may differ between kinds of CPU: no bound depends on it.
+    """
     by_weight = np.argsort(-weight) if is_rational(weight) else np.argpartition(-weight, count - 1)
     keep, dropped = by_weight[:count], by_weight[count:]
     return keep[np.argsort(-weight[keep], kind="stable")], dropped

@@ -38,7 +38,7 @@ class Optimal(SetRule):
     ``k*(x) = clip(p, c₁q, c₂q)(x)``. Acceptance Σ min(p, k*), the ceiling of any exact rule.
 
     Exact for i.i.d. candidates: whatever law k the sets give, verifying the selected candidate once is speculative
-    sampling with k in place of q. Cost: O(V log V) to set up, then O(n log V); one row for the resample.
+    sampling with k in place of q. Cost: O(V log V) to set up; then a pass over the row to verify, and to resample.
     proofs/formal: ``optimal_exact``, ``optimal_acceptance`` and ``optimal_meets_ceiling``.
     """
 
@@ -119,7 +119,7 @@ def _raised(p: Array, q: Array, p_below: Array, q_below: Array, amount: Any) -> 
         return p[j] / q[j] * q_below[j] + (p_below[-1] - p_below[j])
 
     raised = max(1, bisect_right(range(p.size), amount, key=raised_to))
-    return (amount - p[raised:].sum()) / q_below[raised]
+    return _within((amount - p[raised:].sum()) / q_below[raised], p, q, raised)
 
 
 def _cut(p: Array, q: Array, amount: Any) -> Any:
@@ -133,4 +133,12 @@ def _cut(p: Array, q: Array, amount: Any) -> Any:
         return held[j] + p[j] / q[j] * from_end[p.size - j]
 
     first = min(bisect_left(range(p.size), amount, key=cut_to), p.size - 1)
-    return (amount - held[first]) / from_end[p.size - first]
+    return _within((amount - held[first]) / from_end[p.size - first], p, q, first)
+
+
+def _within(level: Any, p: Array, q: Array, place: int) -> Any:
+    """``level``, which lies between ρ of the tokens before and at ``place``: in floats a difference of two sums over
+    the mass of one light token can be anything."""
+    if place > 0:
+        level = max(level, p[place - 1] / q[place - 1])
+    return level if place == p.size else min(level, p[place] / q[place])

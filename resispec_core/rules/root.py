@@ -18,7 +18,7 @@ def root_of(
     ``at``: value and slope; the slope may be rough. ``noise``: what rounding does to a value, None in rationals. In
     floats a value in [0, noise] is a root: on the safe side of it, and as close as can be told. Newton from
     ``start``, and bisection of [low, high] after a step that left it or did not halve the value; where rounding hides
-    the root, the end of the bracket above it.
+    the root, or after MAX_STEPS, the end of the bracket above it.
     """
     aim = noise / 2 if noise else 0
     guess, steps, before = start, 0, None

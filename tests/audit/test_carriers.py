@@ -48,6 +48,7 @@ def test_the_kept_paths_are_those_chosen_one_by_one(exact):
         wanted = chosen(target, seen)
         assert list(carriers) == wanted
         assert carriers[1:3] == wanted[1:3]
+        assert carriers[-1] == wanted[-1]
         longest = max(len(path.rejected) for path in wanted)
         heaviest = max((path for path in wanted if len(path.rejected) == longest), key=lambda path: path.mass)
         assert carriers.heaviest_rejections() == heaviest.rejected

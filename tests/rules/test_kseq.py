@@ -32,7 +32,7 @@ def test_the_plan(target: str, draft: str, n: int) -> None:
     smaller = exact.gamma - Fraction(1, 2**30)
     beta = np.minimum(q, p / smaller).sum()
     assert smaller < 1 or 1 - (1 - beta) ** n > smaller * beta
-    # γ is a double root where p = q: known to √eps in floats, and its acceptance to a few eps all the same.
+    # γ is an n-fold root where p = q: in floats far from sharp, though its acceptance is good to a few eps.
     assert abs(float(exact.gamma) - near.gamma) < (1e-7 if target == draft else 1e-11)
     assert near.gamma - (1 - (1 - near.beta) ** n) / near.beta >= -1e-15
     assert abs(float((1 - exact.beta) ** n) - (1 - near.beta) ** n) < 1e-11

@@ -12,6 +12,8 @@ from resispec_core import audit, law_from_logits, parse_law, rules
 from resispec_core.audit import acceptance_ceiling
 from resispec_core.audit.closed_form import prefix_rounding
 from resispec_core.llama.store import sample_store
+from resispec_core.rules import optimal
+from resispec_core.rules.base import Outcome
 from resispec_core.rules.optimal import optimal_proxy
 from resispec_core.rules.priorities import Pieces, Priorities
 from resispec_core.testing.strategies import verification_cases
@@ -185,6 +187,55 @@ def test_float_sets_meet_the_ceiling(case):
     assert abs(found - acceptance_ceiling(case.target, case.draft, case.candidates)) < 1e-13 * case.candidates
 
 
+def light_ends():
+    """Pairs whose first or last token by p/q is so light that its segment holds nothing but rounding."""
+    yield (
+        np.array([8.333333333333332e-17, 0.6666666666666666, 0.3333333333333333]),
+        np.array([9.09090909090909e-20, 0.6363636363636362, 0.36363636363636365]),
+    )
+    p = law_from_logits(sample_store().row(9)[0], temperature=0.1)
+    yield p, 0.999 * p + 0.001 * law_from_logits(sample_store().row(9)[1], temperature=0.1)
+    rng = np.random.default_rng(57)  # found among 3,600: c₁ is rarely the level that such a token sets
+    p, q = rng.dirichlet(np.full(50, 0.5), size=2)
+    q, light = 0.999 * p + 0.001 * q, rng.integers(50)
+    q[light], p[light] = 1e-15, 1e-18
+    yield p / p.sum(), q / q.sum()
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        p, q = rng.dirichlet(np.full(300, 0.5)), rng.dirichlet(np.full(300, 0.5))
+        light = rng.integers(300)
+        q[light] = 1e-19
+        p[light] = q[light] * (1e-3, 1e3)[seed % 2]
+        if seed % 4 > 1:
+            q = 0.999 * p + 0.001 * q  # saturated: the ceiling is nearly 1
+        yield p / p.sum(), q / q.sum()
+
+
+def missed(p, q, n):
+    """What the plan's acceptance is off by."""
+    found = np.minimum(p, rules.Optimal().plan(p, q, n).proxy).sum()
+    return abs(found - acceptance_ceiling(p, q, n))
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 8])
+def test_light_tokens_at_the_ends_do_not_set_the_levels(n):
+    assert max(missed(p, q, n) for p, q in light_ends()) < 1e-13 * n
+
+
+@pytest.mark.parametrize(("level", "least"), [("_raised", 1e-6), ("_cut", 1e-4)])
+def test_a_level_outside_its_segment_is_noticed(monkeypatch, level, least):
+    """Each level left as the quotient gives it, once."""
+    kept = getattr(optimal, level)
+
+    def unbounded(*sums):
+        with monkeypatch.context() as patch:
+            patch.setattr(optimal, "_within", lambda quotient, *_: quotient)
+            return kept(*sums)
+
+    monkeypatch.setattr(optimal, level, unbounded)
+    assert max(missed(p, q, n) for p, q in light_ends() for n in (2, 3, 4, 8)) > least
+
+
 @pytest.mark.parametrize(
     ("draft", "candidates"),
     [([0.0, 1.0, 5e-324], 4), ([0.0, 1.0, 2.0**-53], 2), ([0.0, 1.0, 8e-64], 1), ([0.0, 1.0, 1e-60], 6)],
@@ -216,3 +267,13 @@ def test_each_coin_of_a_verification_has_its_own_use(name):
         for tape in product(coins, repeat=rule.coins(1)):
             found[rule.verify(p, q, [token], tape).token] += q[token] / len(coins) ** rule.coins(1)
     assert found == p.tolist()
+
+
+@pytest.mark.parametrize("name", ["optimal", "specinfer", "k-seq", "shaped", "resispec", "typical"])
+def test_the_last_coin_alone_resamples(name):
+    """Nothing that is drafted can be accepted, so the token is where the last coin is in p, whatever the others are."""
+    p, q = parse_law("1/4,1/4,1/2,0"), parse_law("0,0,0,1")
+    rule = rules.rule(name)
+    for others, last, token in ((Fraction(9, 10), Fraction(1, 10), 0), (Fraction(1, 10), Fraction(9, 10), 2)):
+        tape = [others] * (rule.coins(2) - 1) + [last]
+        assert rule.verify(p, q, [3, 3], tape) == Outcome(token, -1)

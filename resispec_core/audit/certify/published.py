@@ -63,7 +63,7 @@ def _second_resample(row: Row, first: First, pairs: Pairs, tail: Tail) -> Array:
     spread, found = Spread(row), pairs.owed
     spread.add(found.level, found.weight, found.place)
     spread.add_undrafted(float(found.spill.sum()))
-    first.inherit(row, spread, pairs.first, found.share)
+    first.inherit(row, spread, pairs.x, found.share)
     for hole in (pairs.x, pairs.y):
         spread.remove(hole, pairs.at(row, first, hole))
     _add_tail(row, spread, tail)

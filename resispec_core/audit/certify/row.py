@@ -35,14 +35,12 @@ class Row:
     @cached_property
     def held(self) -> Array:
         """(K + 2,): Σ p of the first j tokens."""
-        return running_sums(self.target, self.draft)[0]
+        return _sums_before(self.target)
 
     @cached_property
     def open(self) -> Array:
         """(K + 2,): Σ q of the tokens from j on; summed from the far end, so that small tails stay sharp."""
-        sums = np.zeros(self.draft.size + 1)
-        np.cumsum(self.draft[::-1], out=sums[1:])
-        return sums[::-1]
+        return _sums_before(self.draft[::-1])[::-1]
 
     @cached_property
     def _rejected(self) -> tuple[Array, Array]:
@@ -89,3 +87,9 @@ def _in_order(values: Array, end: float, order: Array) -> Array:
     np.take(values, order, out=found[:-1], mode="clip")  # "clip" only lets it write in place
     found[-1] = end
     return found
+
+
+def _sums_before(values: Array) -> Array:
+    sums = np.zeros(values.size + 1)
+    np.cumsum(values, out=sums[1:])
+    return sums

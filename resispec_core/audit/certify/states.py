@@ -26,18 +26,16 @@ class Budget(NamedTuple):
 
 
 class First(NamedTuple):
-    """Paths after one rejection: one entry an over-drafted token."""
+    """Paths after one rejection: entry x for the token at x of the ``Row``, up to the last over-drafted one."""
 
-    token: Array
-    """Index into the ``Row``: 0, 1, …, since ρ ascends."""
     mass: Array
     """Z = q − p: the probability of the path."""
     owed: Owed
 
     @property
     def tokens(self) -> slice:
-        """``token`` as a slice, which copies nothing."""
-        return slice(0, self.token.size)
+        """The rejected tokens."""
+        return slice(0, self.mass.size)
 
     def at(self, row: Row, which: Array | slice, index: Array | slice) -> Array:
         """What path ``which`` owes at ``index``, its own hole ignored."""
@@ -54,10 +52,8 @@ class First(NamedTuple):
 class Pairs(NamedTuple):
     """Paths after two rejections."""
 
-    first: Array
-    """Which entry of ``First`` the path began with."""
     x: Array
-    """Its rejected token: a hole."""
+    """The first rejected token, a hole, and so the entry of ``First`` that the path began with."""
     y: Array
     """The second rejected token; ``row.nobody`` where it was x again."""
     mass: Array
@@ -66,7 +62,7 @@ class Pairs(NamedTuple):
     def at(self, row: Row, first: First, index: Array) -> Array:
         """What each pair owes at ``index``, its holes ignored (0 for ``row.nobody``)."""
         kept = self.owed.weight * row.capped(self.owed.level, index)
-        return kept + self.owed.share * first.at(row, self.first, index)
+        return kept + self.owed.share * first.at(row, self.x, index)
 
 
 class Tail(NamedTuple):
@@ -83,27 +79,24 @@ class Tail(NamedTuple):
 def first_states(row: Row, redistribution: str) -> First:
     """Every first rejection. O(V) and one search."""
     over = int(np.searchsorted(row.ratio, 1.0))
-    token = np.arange(over)
     mass = row.draft[:over] - row.target[:over]  # positive: a rounded quotient is below 1 only where p < q
-    return First(token, mass, owed(row, mass, row.others[:over], (token,), redistribution))
+    return First(mass, owed(row, mass, row.others[:over], (np.arange(over),), redistribution))
 
 
 def pair_states(row: Row, first: First, redistribution: str, budget: Budget) -> tuple[Pairs, Tail]:
     """The second rejections, in O(V + pairs): a token with ρ < Z (owed p, drawn with Z·q), or the hole again."""
     reach = row.below(first.mass)
-    which, y, largest = _listed(row, first.mass, reach, budget.pairs)
-    x = first.token[which]
-    mass = first.mass[which] * row.draft[y] - row.target[y]
+    x, y, largest = _listed(row, first.mass, reach, budget.pairs)
+    mass = first.mass[x] * row.draft[y] - row.target[y]
     keep = (mass > 0) & (x != y)
-    which, x, y, mass = which[keep], x[keep], y[keep], mass[keep]
+    x, y, mass = x[keep], y[keep], mass[keep]
     tail = _tail(row, first, reach, x, y, mass, largest)
-    again = np.arange(first.token.size)
-    which, x = np.concatenate([which, again]), np.concatenate([x, first.token])
-    mass = np.concatenate([mass, first.mass * row.draft[first.token]])
-    drawn = np.concatenate([y, first.token])
+    again = np.arange(first.mass.size)
+    x, drawn = np.concatenate([x, again]), np.concatenate([y, again])
+    mass = np.concatenate([mass, first.mass * row.draft[first.tokens]])
     y = np.concatenate([y, np.full(again.size, row.nobody)])
-    stay = first.mass[which] * row.others[drawn]
-    return Pairs(which, x, y, mass, owed(row, mass, stay, (x, y), redistribution)), tail
+    stay = first.mass[x] * row.others[drawn]
+    return Pairs(x, y, mass, owed(row, mass, stay, (x, y), redistribution)), tail
 
 
 def _listed(row: Row, mass: Array, reach: Array, most: int) -> tuple[Array, Array, float]:
@@ -146,14 +139,15 @@ def _tail(row: Row, first: First, reach: Array, x: Array, y: Array, mass: Array,
     size = row.target.size
     if largest == 0:
         return Tail(0.0, 0.0, np.zeros(size))
-    own = np.maximum(first.mass * row.draft[first.token] - row.target[first.token], 0.0)
+    here = first.tokens
+    own = np.maximum(first.mass * row.draft[here] - row.target[here], 0.0)
     by_x, by_y = np.zeros(size), np.zeros(size)
-    by_x[first.token] = row.excess(first.mass, reach) - own
+    by_x[here] = row.excess(first.mass, reach) - own
     # Of a token y the first rejections with Z > ρ(y) are those whose reach goes beyond it.
     more = np.cumsum(np.bincount(reach, minlength=size + 1)[::-1])[::-1][1:]
     budgets = np.cumsum(np.bincount(reach, weights=first.mass, minlength=size + 1)[::-1])[::-1][1:]
     by_y += np.maximum(row.draft * budgets - row.target * more, 0.0)
-    by_y[first.token] -= own
+    by_y[here] -= own
     by_x -= np.bincount(x, weights=mass, minlength=size)
     by_y -= np.bincount(y, weights=mass, minlength=size)
     through = np.maximum(by_x, 0.0) + np.maximum(by_y, 0.0)

@@ -155,7 +155,7 @@ def _take_back(
 def _inherit(row: Row, spread: Spread, first: First, pairs: Pairs, groups: Groups, sums: _Sums) -> None:
     """Shares of what the pairs owed, and the holes at their own two tokens."""
     spread.add(pairs.owed.level, sums.share * pairs.owed.weight, pairs.owed.place)
-    first.inherit(row, spread, pairs.first, sums.share * pairs.owed.share)
+    first.inherit(row, spread, pairs.x, sums.share * pairs.owed.share)
     holes = ((pairs.x, groups.x, sums.at_x), (pairs.y, groups.y, sums.at_y))
     for hole, shared, exact in holes:
         # Of a hole the whole group shares the sum is known; else Σ w·min(l·q, p) ≤ min(q·Σwl, p·Σw).

@@ -140,3 +140,11 @@ def test_tuples_have_total_weight_one_and_sampling_follows_them(draw):
     assert sum(weights.values()) == 1
     rng = np.random.default_rng(1)
     assert {mode.sample(q, 2, rng) for _ in range(50)} <= set(weights)
+
+
+def test_typical_takes_every_epsilon_and_delta_that_make_a_threshold():
+    for epsilon, delta in ((0.0, 0.0), (1.0, 7.0)):
+        assert rules.Typical(epsilon, delta).delta == delta
+    for epsilon, delta in ((-0.1, 0.3), (1.1, 0.3), (0.1, -1e-9), (0.1, float("nan"))):
+        with pytest.raises(InputError, match=rf"epsilon is {epsilon} and delta is {delta}"):
+            rules.Typical(epsilon, delta)

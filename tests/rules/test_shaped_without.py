@@ -12,6 +12,7 @@ from resispec_core.audit.ceiling import without_replacement_ceiling
 from resispec_core.audit.pair_form import pair_marginal
 from resispec_core.llama.store import sample_store
 from resispec_core.rules import shaped_without
+from resispec_core.rules.base import Stage
 from resispec_core.testing.strategies import verification_cases
 
 NAME = "shaped-without-replacement"
@@ -124,3 +125,14 @@ def test_real_rows_close_most_of_the_gap_for_two_candidates(temperature, share):
     base, shaped, top = np.mean(found, axis=0)
     assert all(row[0] <= row[1] + 1e-12 and row[1] <= row[2] + 1e-12 for row in found)
     assert (shaped - base) / (top - base) >= share
+
+
+def test_a_batch_is_what_its_paths_are_one_by_one():
+    """Paths A, B, A: a plan is used again only where the path before has the same rows."""
+    rule, draft = rules.rule(NAME), parse_law("4/10,3/10,2/10,1/10")
+    laws = [parse_law(f"1/10,{rest}") for rest in ("2/10,3/10,4/10", "4/10,4/10,1/10", "2/10,3/10,4/10")]
+    rows = np.stack(laws)
+    batch = rule.reject(Stage(rows, np.stack([draft] * 3), rows, 0, 3), np.array([0, 0, 0]))
+    alone = [rule.reject(Stage(law, draft, law, 0, 3), np.array(0)) for law in laws]
+    assert batch.tolist() == [row.tolist() for row in alone]
+    assert alone[0].tolist() != alone[1].tolist()

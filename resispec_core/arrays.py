@@ -67,14 +67,26 @@ def sum_of_others(values: Array) -> Array:
     return rest
 
 
+def sums_before(values: Array) -> Array:
+    """The sums before each entry of an array of shape (V,), and after the last: shape (V + 1,)."""
+    return np.concatenate([zeros(1, like=values), np.cumsum(values)])
+
+
+def sums_from(values: Array) -> Array:
+    """The sums from each entry of an array of shape (V,) on, and 0: shape (V + 1,).
+
+    Summed from the far end: each is then sharp to V·eps of itself, not of the sum over all entries.
+    """
+    return np.concatenate([np.cumsum(values[::-1])[::-1], zeros(1, like=values)])
+
+
 def running_sums(first: Array, second: Array) -> tuple[Array, Array]:
-    """The sums before each entry of two arrays of shape (V,), and after the last: shape (V + 1,) each.
+    """``sums_before`` of two arrays of equal length.
 
     Floats go through one pass of complex numbers. A running sum waits for every addition, so the second one is free.
     """
     if is_rational(first):
-        start = zeros(1, like=first)
-        return np.concatenate([start, np.cumsum(first)]), np.concatenate([start, np.cumsum(second)])
+        return sums_before(first), sums_before(second)
     both = np.zeros(first.size + 1, dtype=np.complex128)
     both.real[1:], both.imag[1:] = first, second
     np.cumsum(both, out=both)

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from resispec_core.arrays import Array, is_rational, one, sum_of_others, zeros
+from resispec_core.arrays import Array, is_rational, one, sum_of_others, sums_from, zeros
 
 QUADRATURE_ERROR = 1e-13
 """Bound on the absolute error of ``missing_by_prefix`` from quadrature (float64, n ≥ 3); rounding comes on top."""
@@ -42,7 +42,7 @@ def missing_by_prefix(draft: Array, candidates: int) -> Array | None:
     first = 0 if is_rational(draft) else _drawn_first(draft, candidates)
     if first:
         return _after_certain_draws(draft, candidates, first)
-    outside = np.concatenate([np.cumsum(draft[::-1])[::-1], zeros(1, like=draft)])
+    outside = sums_from(draft)
     total = np.full(draft.size + 1, one(draft), dtype=draft.dtype)
     if candidates > 1:
         total[1:] += np.cumsum(draft / sum_of_others(draft))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from resispec_core.arrays import Array, divide, is_rational, one, zeros
+from resispec_core.arrays import Array, divide, is_rational, one, sums_before, zeros
 from resispec_core.drafts import DrawMode, top_tokens
 from resispec_core.inclusion import QUADRATURE_ERROR, missing_by_prefix
 
@@ -47,7 +47,7 @@ def without_replacement_ceiling(target: Array, draft: Array, candidates: int) ->
     missing = missing_by_prefix(draft[order], candidates)
     if missing is None:
         return None
-    p_mass = np.concatenate([zeros(1, like=target), np.cumsum(target[order])])
+    p_mass = sums_before(target[order])
     margin = 0 if is_rational(target) or candidates <= 2 else QUADRATURE_ERROR
     return min((p_mass + missing).min() + margin, one(target))
 

@@ -12,7 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from resispec_core.arrays import Array, divide, is_rational, lifted, positive_part, zeros
+from resispec_core.arrays import (
+    Array,
+    divide,
+    is_rational,
+    lifted,
+    positive_part,
+    sums_before,
+    sums_from,
+    zeros,
+)
 
 
 def prefix_rounding(size: int, sample: Array) -> float:
@@ -81,9 +90,7 @@ def _minimum_sums(target: Array, draft: Array, found: Rejections, levels: Array,
     """``Σ_{x≠y} weights_x · min(levels_x·q(y), p(y))`` for every y, by two prefix sums over sorted levels."""
     order = np.argsort(levels)
     level, weight = levels[order], weights[order]
-    below = np.concatenate([zeros(1, like=target), np.cumsum(weight * level)])
-    # Summed from the far end: each entry is then sharp to V·eps of itself, not of the sum over all tokens.
-    above = np.concatenate([np.cumsum(weight[::-1])[::-1], zeros(1, like=target)])
+    below, above = sums_before(weight * level), sums_from(weight)
     # Splitting where level·q(y) ≤ p(y) as products would need a sort per token; ρ(y) gives the same split.
     drafted = draft > 0
     ratio = divide(target, draft)
@@ -131,10 +138,7 @@ def _fill_table(target: Array, draft: Array) -> tuple[Array, Array, Array]:
     drafted = np.flatnonzero(draft > 0)
     ratio = divide(target[drafted], draft[drafted])
     order = np.argsort(ratio)
-    empty = zeros(1, like=target)
-    held = np.concatenate([empty, np.cumsum(target[drafted][order])])
-    still_open = np.concatenate([np.cumsum(draft[drafted][order][::-1])[::-1], empty])
-    return ratio[order], held, still_open
+    return ratio[order], sums_before(target[drafted][order]), sums_from(draft[drafted][order])
 
 
 def _water_levels(target: Array, draft: Array, found: Rejections) -> tuple[Array, Array]:

@@ -16,7 +16,8 @@ from resispec_core.arrays import (
     normalise,
     positive_part,
     sum_of_others,
-    zeros,
+    sums_before,
+    sums_from,
 )
 from resispec_core.audit.closed_form import prefix_rounding
 from resispec_core.audit.marginal import Marginal, rounding_bound
@@ -70,8 +71,8 @@ def _recursive(target: Array, draft: Array) -> tuple[Array, Array, Array]:
     ratio = divide(residual, draft)
     # Of every x: what its second candidate accepts, and the mass of (R − λ_x q)+ by a sum of its own.
     by_ratio = np.flatnonzero(drafted)[np.argsort(ratio[drafted])]
-    r_below = _sums_before(residual[by_ratio])
-    q_above, r_above = _sums_from(draft[by_ratio]), _sums_from(residual[by_ratio])
+    r_below = sums_before(residual[by_ratio])
+    q_above, r_above = sums_from(draft[by_ratio]), sums_from(residual[by_ratio])
     place = np.searchsorted(ratio[by_ratio], level, side="right")
     kept = r_below[place] + level * q_above[place]
     left = positive_part(r_above[place] - level * q_above[place]) + residual[~drafted].sum()
@@ -79,15 +80,7 @@ def _recursive(target: Array, draft: Array) -> tuple[Array, Array, Array]:
     # Of every y: the sums over x on either side of its ratio.
     split = np.searchsorted(level, ratio, side="right")
     split = np.where(drafted, split, level.size)
-    second = draft * _sums_before(weight * level)[split] + residual * _sums_from(weight)[split]
+    second = draft * sums_before(weight * level)[split] + residual * sums_from(weight)[split]
     second = np.where(drafted, second, 0 * second)
-    resampled = residual * _sums_before(share)[split] - draft * _sums_before(share * level)[split]
+    resampled = residual * sums_before(share)[split] - draft * sums_before(share * level)[split]
     return refused, second, positive_part(resampled)
-
-
-def _sums_before(values: Array) -> Array:
-    return np.concatenate([zeros(1, like=values), np.cumsum(values)])
-
-
-def _sums_from(values: Array) -> Array:
-    return np.concatenate([np.cumsum(values[::-1])[::-1], zeros(1, like=values)])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from resispec_core.arrays import divide
+from resispec_core.arrays import divide, sums_before
 from resispec_core.audit.verdict import EXIT_CODES, AuditReport, Verdict, plain
 from resispec_core.errors import InputError
 
@@ -81,7 +81,7 @@ def summarise(reports: Sequence[AuditReport]) -> PositionsSummary:
         raise InputError("no position was audited; there is nothing to summarise")
     counted = Counter(report.verdict for report in reports)
     accepted = np.array([[float(x) for x in r.acceptance_by_candidate] for r in reports]).mean(axis=0)
-    reached = 1 - np.concatenate([[0.0], np.cumsum(accepted)[:-1]])
+    reached = 1 - sums_before(accepted)[:-1]
     ceilings = [report.ceiling for report in reports]
     return PositionsSummary(
         verdict=worst(counted),

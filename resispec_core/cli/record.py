@@ -8,32 +8,16 @@ from pathlib import Path
 import click
 
 from resispec_core.cli.info import describe, print_store
-from resispec_core.cli.models import set_threads, stages
+from resispec_core.cli.models import pair_options, set_threads, stages
 from resispec_core.llama.prompts import BUILT_IN, read_prompts
 
 
 @click.command()
 @click.argument("out", type=click.Path(path_type=Path))
-@click.option(
-    "--target", default="builtin", show_default=True, help="builtin, a model folder, or a .gguf file."
-)
-@click.option("--draft", default=None, help="A model folder or .gguf file with the target's vocabulary.")
-@click.option(
-    "--skip-layers",
-    default=None,
-    metavar="LAYERS",
-    help="Draft: the target without these layers.  [default: 12-17]",
-)
+@pair_options
 @click.option("--prompts", default=None, metavar="FILE", help="A text file, or .jsonl with a text a line.")
 @click.option("--positions-per-prompt", default=7, show_default=True, type=int)
 @click.option("--rows-per-shard", default=7, show_default=True, type=int)
-@click.option(
-    "--dtype", default="float32", show_default=True, help="Of weights: float32, bfloat16 or float16."
-)
-@click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
-@click.option(
-    "--threads", default=1, show_default=True, type=int, help="CPU threads; more than are free slow it down."
-)
 @click.option(
     "--tree", default=None, help="Record a drafted tree at every position: 5x3, a topology file, or eagle."
 )

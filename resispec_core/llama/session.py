@@ -103,7 +103,7 @@ def describe(prompt: Prompt, found: Generation, tokenizer: Any) -> dict[str, Any
         "prompt": prompt.name,
         "text": tokenizer.decode(list(found.tokens)),
         "tokens": list(found.tokens),
-        "steps": [accepted_indices(found.steps[i].visits) for i in range(len(found.steps))],
+        "steps": [accepted_indices(step.visits) for step in found.steps],
         "accepted_length": found.accepted_length,
         "verified": found.verified,
         "seconds": found.seconds,

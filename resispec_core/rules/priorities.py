@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from resispec_core.arrays import Array, divide, is_rational, positive_part, zeros
+from resispec_core.arrays import Array, divide, is_rational, positive_part, sums_before, zeros
 from resispec_core.errors import InputError
 from resispec_core.laws import inverse_cdf
 
@@ -137,7 +137,7 @@ def _exchanged(q: Array, wanted: Array, n: int) -> tuple[Pieces, Array]:
     martingale coupling (Jourdain and Margheriti, 1808.01390) of v with the cake. About three pieces a group.
     proofs/formal: ``exchange_places``, ``matched_flow``.
     """
-    ends = np.concatenate([zeros(1, like=q), np.cumsum(q)])
+    ends = sums_before(q)
     ends = ends / ends[-1]
     left, right = ends[:-1], ends[1:]
     length, height = right - left, _height(left, right, n)
@@ -158,7 +158,7 @@ def _exchanged(q: Array, wanted: Array, n: int) -> tuple[Pieces, Array]:
     density = np.concatenate([kept[stays], swapped / length[high], swapped / length[low]])
     by_group = np.argsort(group, kind="stable")
     window = window[by_group]
-    first = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=q.size))])
+    first = sums_before(np.bincount(group, minlength=q.size))
     return Pieces(left[window], right[window], density[by_group]), first
 
 
@@ -186,7 +186,7 @@ def _distribution(pieces: Pieces, at: Array) -> Array:
     """The share of the ``pieces`` (disjoint, by start) below each point, of which every start and end is one."""
     masses = pieces.masses
     whole = masses.sum()
-    done = np.concatenate([zeros(1, like=masses), np.cumsum(masses)])
+    done = sums_before(masses)
     place = np.searchsorted(pieces.start, at, side="right")
     inside = np.maximum(place - 1, 0)
     covered = np.minimum(at, pieces.end[inside]) - pieces.start[inside]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from resispec_core.arrays import divide
+from resispec_core.arrays import divide, sums_before
 from resispec_core.audit.positions import PositionsSummary, worst
 from resispec_core.audit.verdict import Verdict
 from resispec_core.errors import InputError
@@ -74,7 +74,7 @@ def rule_totals(found: RuleColumns) -> PositionsSummary:
         raise InputError("no position was audited; there is nothing to summarise")
     counted = Counter(found["verdict"].tolist())
     accepted = found.by_candidate.mean(axis=0)
-    reached = 1 - np.concatenate([[0.0], np.cumsum(accepted)[:-1]])
+    reached = 1 - sums_before(accepted)[:-1]
     ceilings = found["ceiling"].astype(float)
     return PositionsSummary(
         verdict=worst(Verdict(name) for name in counted),

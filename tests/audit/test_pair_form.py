@@ -40,7 +40,7 @@ def test_the_form_equals_enumeration(rule):
     form_equals_enumeration(rule())
 
 
-@pytest.mark.parametrize("wrong", ["_sums_before", "_sums_from"])
+@pytest.mark.parametrize("wrong", ["sums_before", "sums_from"])
 def test_a_wrong_sum_is_noticed(monkeypatch, wrong):
     whole = getattr(pair_form, wrong)
 

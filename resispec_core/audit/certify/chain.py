@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from resispec_core.arrays import Array
+from resispec_core.arrays import Array, sums_before
 from resispec_core.audit.enumerate import accept_rows, reject_rows
 from resispec_core.audit.marginal import Marginal, rounding_bound
 from resispec_core.drafts import DrawMode
@@ -31,7 +31,7 @@ def chain_marginal(
     else:
         parts = _stage_parts(rule, plan, target, draft, candidates, drawn_as, assumed)
     accepted = [float(part.sum()) for part in parts[:-1]]
-    reached = 1.0 - np.concatenate([[0.0], np.cumsum(accepted)[:-1]])
+    reached = 1.0 - sums_before(np.array(accepted))[:-1]
     return Marginal(
         parts=tuple(parts),
         accepted=tuple(accepted),

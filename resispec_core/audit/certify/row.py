@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from resispec_core.arrays import Array, running_sums, sum_of_others
+from resispec_core.arrays import Array, running_sums, sum_of_others, sums_before, sums_from
 from resispec_core.audit.certify.search import counts_below
 
 
@@ -35,12 +35,12 @@ class Row:
     @cached_property
     def held(self) -> Array:
         """(K + 2,): Σ p of the first j tokens."""
-        return _sums_before(self.target)
+        return sums_before(self.target)
 
     @cached_property
     def open(self) -> Array:
         """(K + 2,): Σ q of the tokens from j on; summed from the far end, so that small tails stay sharp."""
-        return _sums_before(self.draft[::-1])[::-1]
+        return sums_from(self.draft)
 
     @cached_property
     def _rejected(self) -> tuple[Array, Array]:
@@ -87,9 +87,3 @@ def _in_order(values: Array, end: float, order: Array) -> Array:
     np.take(values, order, out=found[:-1], mode="clip")  # "clip" only lets it write in place
     found[-1] = end
     return found
-
-
-def _sums_before(values: Array) -> Array:
-    sums = np.zeros(values.size + 1)
-    np.cumsum(values, out=sums[1:])
-    return sums
